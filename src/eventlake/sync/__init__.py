@@ -1,0 +1,1 @@
+"""The sync, one file per step: plan, read, dedupe, settle, write, publish. `run.py` is the flow."""

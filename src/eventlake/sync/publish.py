@@ -1,0 +1,147 @@
+"""Publish: what a sync has prepared becomes visible. Files into place, catalog, commit, report.
+
+Every step can be repeated, by the same sync or by the next one that finds the entry prepared and not committed: this is where
+a crash is rolled forward. A table whose folder takes no files is left for the next sync; the others commit.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from eventlake.catalog.protocol import Catalog
+from eventlake.errors import Error, StateError
+from eventlake.ledger import log
+from eventlake.ledger.entries import Committed, DataFile, Entry
+from eventlake.ledger.state import State
+from eventlake.model.layout import PartitionLayout
+from eventlake.model.schema import TableSchema
+from eventlake.profiles.profile import Profile
+from eventlake.report.reports import write_report
+from eventlake.store import Store, keys, move, remove
+
+# Moves are requests that wait for the store, not work for this machine.
+_THREADS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a source's tables go."""
+
+    store: Store
+    catalog: Catalog
+    database: str
+    bucket: str
+    profile: Profile
+    layout: PartitionLayout
+
+
+def publish(target: Target, state: State, entry: Entry, now: Callable[[], str]) -> tuple[State, dict[str, Any]]:
+    """Bring a prepared entry into place. Returns the state after it and the summary of the sync."""
+    store = target.store
+    for side in entry.rejects:
+        move(store, side.staged, side.key)
+    unmoved, errors = _move_tables(store, (*state.unmoved, *entry.files))
+    register(target, entry)
+    committed = Committed(entry.number, now(), tuple(unmoved))
+    after = log.commit(store, state, entry, committed)
+    moved = [file for file in state.unmoved if file not in unmoved]
+    summary = _summary(entry, committed, errors, moved)
+    write_report(store, summary, target.database, target.bucket)
+    kept = {file.staged for file in unmoved}
+    clear(store, run_folder(entry.source_id, entry.run_id), kept)
+    return after, summary
+
+
+def run_folder(source_id: str, run_id: str) -> str:
+    """Where a run keeps what nobody else may see yet."""
+    return f"{log.folder(source_id)}/runs/{run_id}"
+
+
+def clear(store: Store, folder: str, kept: set[str] | frozenset[str] = frozenset()) -> None:
+    """Remove a run's folder."""
+    remove(store, [meta["path"] for meta in keys(store, folder) if meta["path"] not in kept])
+
+
+def _move_tables(store: Store, files: Sequence[DataFile]) -> tuple[list[DataFile], dict[str, Error]]:
+    """Move files into place, table by table; those of a table that fails stay where they are, with the reason."""
+    tables: defaultdict[str, list[DataFile]] = defaultdict(list)
+    for file in files:
+        tables[file.table].append(file)
+
+    def move_table(table: str) -> Error | None:
+        try:
+            for file in tables[table]:
+                move(store, file.staged, file.key)
+        except StateError:
+            raise
+        except Error as error:
+            return error
+        return None
+
+    with ThreadPoolExecutor(_THREADS) as pool:
+        outcomes = dict(zip(tables, pool.map(move_table, tables), strict=True))
+    errors = {table: error for table, error in outcomes.items() if error}
+    if errors and len(errors) == len(tables):
+        raise next(iter(errors.values()))
+    return [file for file in files if file.table in errors], errors
+
+
+def register(target: Target, entry: Entry) -> None:
+    """Tell the catalog of new tables, columns and partitions."""
+    partitions: defaultdict[str, set[str]] = defaultdict(set)
+    for file in entry.files:
+        partitions[file.table].add(target.layout.path(file.hour))
+    for change in entry.changes:
+        if change.is_new:
+            location = target.profile.location(entry.source_id, change.table)
+            target.catalog.create(target.database, change.table, TableSchema().apply(change), location)
+        else:
+            target.catalog.apply(target.database, change)
+    for table, folders in sorted(partitions.items()):
+        target.catalog.add_partitions(target.database, table, sorted(folders))
+
+
+def _summary(
+    entry: Entry, committed: Committed, errors: Mapping[str, Error], moved: Sequence[DataFile]
+) -> dict[str, Any]:
+    """The report of the entry, less the tables that could not be moved, plus those that now could."""
+    summary = dict(entry.report)
+    rows_back: defaultdict[str, int] = defaultdict(int)
+    for file in moved:
+        rows_back[file.table] += file.rows
+    tables = []
+    events = dict(summary["events"])
+    for table in summary["tables"]:
+        name = table["table_name"]
+        if name in errors:
+            events = {**events, "read": events["read"] - table["row_count"], "rows": events["rows"] - table["row_count"]}
+            table = {**table, "row_count": 0, "error": str(errors[name]), "error_code": errors[name].code}
+        elif name in rows_back:
+            table = {**table, "row_count": table["row_count"] + rows_back.pop(name)}
+        tables.append(table)
+    for name, rows in rows_back.items():
+        if name not in errors:
+            tables.append(table_summary(name, rows))
+    rows = sum(file.rows for file in moved)
+    events = {**events, "read": events["read"] + rows, "rows": events["rows"] + rows}
+    failed = any(table["error"] for table in tables)
+    status = "partial" if failed else summary["status"]
+    return {**summary, "status": status, "events": events, "tables": tables, "finished_at": committed.at}
+
+
+def table_summary(name: str, rows: int = 0) -> dict[str, Any]:
+    """What a report says of a table of which there is nothing more to say."""
+    return {
+        "table_name": name,
+        "row_count": rows,
+        "is_new": False,
+        "partitions": [],
+        "new_columns": [],
+        "values": {"read": 0, "typed": 0, "rounded": 0, "rescued": 0},
+        "error": None,
+        "error_code": None,
+    }

@@ -5,7 +5,7 @@ The summary (`sync --json`) is the other form of the same facts. Does not decide
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -47,6 +47,10 @@ def segment_lines(summary: Report, database: str, bucket: str) -> list[dict[str,
         "table_name": "",
         "database": database,
         "row_count": summary["events"]["rows"] if status == "finished" else None,
+        # beyond Segment's columns: the accounts that each sync must balance
+        "events": summary["events"],
+        "values": summary["values"],
+        "phases": summary["phases"],
     }
     tables = [
         {
@@ -61,6 +65,7 @@ def segment_lines(summary: Report, database: str, bucket: str) -> list[dict[str,
             "new_columns": table["new_columns"],
             "row_count": table["row_count"],
             "is_new": table["is_new"],
+            "values": table["values"],
         }
         for table in summary["tables"]
     ]
@@ -73,11 +78,6 @@ def write_report(store: Store, summary: Report, database: str, bucket: str) -> N
     key = report_key(summary["source_id"], summary["run_id"], summary["started_at"][:10])
     with guarded("write", key):
         store.put(key, b"".join(orjson.dumps(line) + b"\n" for line in lines))
-
-
-def partition_list(partitions: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
-    """Partitions as the report lists them, in order."""
-    return [dict(values) for values in partitions]
 
 
 def _time(text: str) -> datetime:

@@ -18,17 +18,10 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventlake.catalog.arrow import ARROW
 from eventlake.model.timestamps import parse_iso
 from eventlake.model.types import ColumnType
 from eventlake.sync.parse import plain
-
-ARROW: dict[ColumnType, pa.DataType] = {
-    ColumnType.BIGINT: pa.int64(),
-    ColumnType.BOOLEAN: pa.bool_(),
-    ColumnType.DECIMAL: pa.decimal128(38, 6),
-    ColumnType.STRING: pa.string(),
-    ColumnType.TIMESTAMP: pa.timestamp("us", "UTC"),
-}
 
 Mask = npt.NDArray[np.bool_]
 

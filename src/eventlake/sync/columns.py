@@ -7,7 +7,7 @@ two for one column) go to `Columns.rescued`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain, repeat
 from typing import Any
@@ -94,17 +94,26 @@ class Columns:
     rescued: list[Rescue] = field(default_factory=list)
 
 
-def columns(
-    docs: list[dict[str, Any]], root: Slot, guards: Guards, keys: Iterable[str] | None = None
-) -> Columns:
-    """The columns of `docs`, of all their keys or only of `keys`. `root` carries what is known of paths between calls."""
+def columns(docs: list[dict[str, Any]], root: Slot, guards: Guards) -> Columns:
+    """The columns of `docs`. `root` carries what is known of paths between calls."""
     out = Columns(len(docs))
-    if keys is None:
-        _objects(docs, docs, root, guards, out)
-    else:
-        for key in keys:
-            _values(list(map(_get, docs, repeat(key))), root.child(key), guards, out)
+    _objects(docs, root, guards, out)
     _one_value_per_column(docs, out)
+    return out
+
+
+def columns_of(
+    fields: Mapping[str, list[Any]], docs: list[dict[str, Any]] | None, root: Slot, guards: Guards
+) -> Columns:
+    """The columns of top-level fields, given as their values.
+
+    Without `docs` no two of the fields may go to one column.
+    """
+    out = Columns(len(next(iter(fields.values()))))
+    for key, values in fields.items():
+        _values(values, root.child(key), guards, out)
+    if docs is not None:
+        _one_value_per_column(docs, out)
     return out
 
 
@@ -136,12 +145,10 @@ def _dicts(values: list[Any], slot: Slot, guards: Guards, out: Columns) -> None:
     if len(slot.path) >= guards.max_depth:
         _rescue(values, slot, out)
         return
-    _objects([v or _EMPTY for v in values], values, slot, guards, out)
+    _objects([v or _EMPTY for v in values], slot, guards, out)
 
 
-def _objects(
-    objects: list[dict[str, Any]], values: list[Any], slot: Slot, guards: Guards, out: Columns
-) -> None:
+def _objects(objects: list[dict[str, Any]], slot: Slot, guards: Guards, out: Columns) -> None:
     keys = dict.fromkeys(chain.from_iterable(objects))
     cells = len(keys) * len(objects)
     # A pass over all rows for each key costs about a third of a per-value loop per cell looked at.
@@ -290,7 +297,7 @@ def strings_by_code(array: pa.StringArray) -> Iterator[tuple[str, pa.Array]]:
         if times is not None:
             yield "z", times
             return
-    yield from _one_by_one(array)
+    yield from _mixed(array, lengths, data)
 
 
 def _times(array: pa.StringArray) -> pa.Array | None:
@@ -303,15 +310,34 @@ def _times(array: pa.StringArray) -> pa.Array | None:
     return times if lowest * 1000 >= FIRST_US else None
 
 
-def _one_by_one(array: pa.StringArray) -> Iterator[tuple[str, pa.Array]]:
-    texts = array.to_pylist()
-    codes = [text if text is None else _string_code(text) for text in texts]
-    for code in ("z", "t", "s"):
-        if code in codes:
-            part = pa.array(
-                [t if c == code else None for t, c in zip(texts, codes, strict=True)], pa.string()
-            )
-            yield code, pc.cast(part, pa.timestamp("ms", "UTC")) if code == "z" else part
+def _mixed(array: pa.StringArray, lengths: npt.NDArray[np.int32], data: npt.NDArray[np.uint8]) -> Iterator[tuple[str, pa.Array]]:
+    """`strings_by_code` for columns of several forms: the common one at once, what else could be a time one by one."""
+    offsets = np.frombuffer(array.buffers()[1], np.int32)[array.offset : array.offset + len(array)]
+    present = np.asarray(array.is_valid())
+    shaped = np.flatnonzero(present & (lengths == 24))
+    form = data[offsets[shaped][:, None] + np.array((4, 10, 19, 23))]
+    usual = np.zeros(len(array), bool)
+    usual[shaped[(form == (45, 84, 46, 90)).all(axis=1)]] = True
+    times = _times(pc.if_else(pa.array(usual), array, pa.scalar(None, pa.string()))) if usual.any() else None
+    if times is None:
+        usual[:] = False
+    else:
+        yield "z", times
+    odd = present & ~usual & (lengths >= 10)
+    odd[odd] = data[offsets[odd] + 4] == 45
+    iso = np.zeros(len(array), bool)
+    for row in np.flatnonzero(odd).tolist():
+        code = _string_code(array[row].as_py())
+        if code == "z":  # one bad date kept the column's usual form from being read at once
+            usual[row] = True
+        iso[row] = code == "t"
+    if times is None and usual.any():
+        yield "z", pc.cast(pc.if_else(pa.array(usual), array, pa.scalar(None, pa.string())), pa.timestamp("ms", "UTC"))
+    if iso.any():
+        yield "t", pc.if_else(pa.array(iso), array, pa.scalar(None, pa.string()))
+    text = present & ~usual & ~iso
+    if text.any():
+        yield "s", pc.if_else(pa.array(text), array, pa.scalar(None, pa.string()))
 
 
 def _string_code(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from hashlib import blake2b
-from itertools import repeat
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,8 +14,6 @@ from eventlake.model.timestamps import FIRST_US, LAST_US, iso_text, parse_iso
 from eventlake.profiles.profile import Kind
 from eventlake.sync.columns import Rescue, strings_by_code
 from eventlake.sync.parse import Document, Number, json_text, whole
-
-_get = dict.get
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +45,8 @@ def adopt(docs: list[Document], column: str, canonical: str, aliases: list[str])
     return rescued
 
 
-def received_times(docs: list[Document], origin: Origin) -> tuple[npt.NDArray[np.int64], list[Rescue]]:
+def received_times(values: list[Any], origin: Origin) -> tuple[npt.NDArray[np.int64], list[Rescue]]:
     """When each event was received, in microseconds; where that is missing or no time, when it was staged."""
-    values = list(map(_get, docs, repeat("receivedAt")))
     if set(map(type, values)) == {str}:
         try:
             coded = dict(strings_by_code(pa.array(values, pa.string())))
@@ -57,49 +54,55 @@ def received_times(docs: list[Document], origin: Origin) -> tuple[npt.NDArray[np
             coded = {}
         if set(coded) == {"z"}:
             return np.asarray(coded["z"].cast(pa.int64())) * 1000, []
-    received, rescued = np.empty(len(docs), np.int64), []
-    for row, (doc, value) in enumerate(zip(docs, values, strict=True)):
-        parsed = parse_iso(value) if type(value) is str else None
+    received, rescued = np.empty(len(values), np.int64), []
+    for row, value in enumerate(values):
+        parsed = parse_iso(value, lenient=True) if type(value) is str else None
         if parsed is None:
             if value is not None and value != {}:
                 rescued.append(Rescue(row, "receivedAt", json_text(value)))
-            doc["receivedAt"] = iso_text(origin.staged_us)
+            values[row] = iso_text(origin.staged_us)
         received[row] = parsed[0] if parsed else origin.staged_us
     return received, rescued
 
 
-def message_hashes(docs: list[Document], lines: list[int], origin: Origin) -> list[bytes]:
+def message_hashes(ids: list[Any], lines: list[int], origin: Origin) -> tuple[list[bytes], list[Rescue]]:
     """The 128-bit hash of each event's message id. An event without one gets an id from where its line stands."""
-    ids = list(map(_get, docs, repeat("messageId")))
+    rescued = []
+    texts = ids
     if set(map(type, ids)) != {str} or "" in ids:
+        texts = list(ids)
         for row, value in enumerate(ids):
             if type(value) is str and value:
                 continue
-            if type(value) in (int, float, Number) and value != "":
-                ids[row] = json_text(value)
+            if type(value) in (int, float, Number):
+                texts[row] = json_text(value)
                 continue
+            if value is not None and value != {}:
+                rescued.append(Rescue(row, "messageId", json_text(value)))
             place = f"{origin.key}\0{lines[row]}".encode("utf-8", "surrogatepass")
-            ids[row] = docs[row]["messageId"] = f"el-{blake2b(place, digest_size=16).hexdigest()}"
+            texts[row] = ids[row] = f"el-{blake2b(place, digest_size=16).hexdigest()}"
     try:
-        return [blake2b(text.encode(), digest_size=16).digest() for text in ids]
+        return [blake2b(text.encode(), digest_size=16).digest() for text in texts], rescued
     except UnicodeEncodeError:
-        return [blake2b(whole(text).encode(), digest_size=16).digest() for text in ids]
+        return [blake2b(whole(text).encode(), digest_size=16).digest() for text in texts], rescued
 
 
-def fill_timestamps(docs: list[Document], received: npt.NDArray[np.int64]) -> None:
+def fill_timestamps(envelope: dict[str, list[Any]], received: npt.NDArray[np.int64]) -> None:
     """Segment's correction for wrong clocks: received - (sent - original)."""
-    values = list(map(_get, docs, repeat("timestamp")))
+    values = envelope["timestamp"]
     if None not in values:
         return
-    for row, (doc, value) in enumerate(zip(docs, values, strict=True)):
-        if value is None:
-            doc["timestamp"] = iso_text(_skewed(doc, int(received[row])))
+    originals, sents = envelope.get("originalTimestamp"), envelope.get("sentAt")
+    for row, value in enumerate(values):
+        if value is None or value == {}:
+            original = originals[row] if originals else None
+            sent = sents[row] if sents else None
+            values[row] = iso_text(_skewed(original, sent, int(received[row])))
 
 
-def _skewed(doc: Document, received: int) -> int:
-    original, sent = doc.get("originalTimestamp"), doc.get("sentAt")
-    original_at = parse_iso(original) if type(original) is str else None
-    sent_at = parse_iso(sent) if type(sent) is str else None
+def _skewed(original: Any, sent: Any, received: int) -> int:
+    original_at = parse_iso(original, lenient=True) if type(original) is str else None
+    sent_at = parse_iso(sent, lenient=True) if type(sent) is str else None
     if original_at is None:
         return received
     if sent_at is None:

@@ -58,7 +58,7 @@ def documents(lines: list[bytes]) -> tuple[list[Any], list[int], list[tuple[int,
     except orjson.JSONDecodeError:
         docs, kept, refused = _one_by_one(lines)
     places: dict[int, int] | None = None
-    for line in _lines_with_long_numbers(lines):
+    for line in lines_with_inexact_numbers(lines):
         if places is None:
             places = {index: place for place, index in enumerate(kept)}
         if line in places:
@@ -90,7 +90,7 @@ def _one_by_one(lines: list[bytes]) -> tuple[list[Any], list[int], list[tuple[in
     return docs, kept, refused
 
 
-def _lines_with_long_numbers(lines: list[bytes]) -> list[int]:
+def lines_with_inexact_numbers(lines: list[bytes]) -> list[int]:
     """Indexes of lines with a number literal that orjson may round. Digits inside strings mostly don't count."""
     block = b"\n".join(lines)
     shape = block.translate(_SHAPE)

@@ -8,7 +8,7 @@ Knows nothing of tables' schemas, duplicates or Spark.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, repeat
 from typing import Any
@@ -21,23 +21,18 @@ from isal import isal_zlib
 
 from eventlake.model.layout import HOUR_US
 from eventlake.profiles.profile import Kind, Profile
-from eventlake.sync.columns import CODES, Columns, Guards, Rescue, Slot, columns
+from eventlake.sync.columns import CODES, Columns, Guards, Rescue, Slot, columns, columns_of
 from eventlake.sync.fills import FILLED, Origin, adopt, fill_timestamps, message_hashes, received_times
-from eventlake.sync.packets import (
-    RECEIVED,
-    RESCUE,
-    Bundle,
-    Packet,
-    bucket_bounds,
-    encode,
-    sorted_ids,
-)
+from eventlake.sync.packets import RECEIVED, RESCUE, Bundle, Packet, bucket_bounds, encode, sorted_ids
 from eventlake.sync.parse import Document, Number, documents, whole
+from eventlake.sync.shapes import OWN, Shapes
 
 # Events whose own columns are gathered before they are extracted: the cost of a column is spread over so many rows.
 GATHER = 512
-# Columns of these two objects differ by kind; all else is alike in all kinds.
-_OWN = ("properties", "traits")
+# Lines that are read the general way before the fast one is tried.
+LEARN = 256
+# Rows that a kind must have in a chunk, on average, for its slices to be worth their overhead.
+FRAGMENT_ROWS = 32
 _CALLS = frozenset({"identify", "track", "page", "screen", "group", "alias"})
 _UNKNOWN_TYPE, _MISSING_EVENT, _NOT_WANTED = -1, -2, -3
 _REASONS = {_UNKNOWN_TYPE: "unknown_type", _MISSING_EVENT: "missing_event"}
@@ -57,12 +52,39 @@ class Reject:
 
 
 @dataclass(slots=True)
+class _Batch:
+    """The events of a chunk, ordered by kind."""
+
+    order: list[int]
+    moved: bool  # whether that is another order than that of the lines
+    kinds: npt.NDArray[np.int64]
+    lines: list[int]
+    checks: npt.NDArray[np.uint32]
+    received: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    """The shared columns of a batch, and where the rows of each kind are."""
+
+    shared: Columns
+    fragments: dict[int, tuple[int, int]]
+    received: npt.NDArray[np.int64]
+    checks: npt.NDArray[np.uint32]
+    first_row: int
+
+
+@dataclass(slots=True)
 class _Gathered:
     """Events of one kind whose own columns are not extracted yet, and the columns of those before them."""
 
     docs: list[Document] = field(default_factory=list)
-    rows: list[npt.NDArray[np.int64]] = field(default_factory=list)
+    first_rows: list[tuple[int, int]] = field(default_factory=list)
     pieces: list[Columns] = field(default_factory=list)
+
+    def rows(self) -> npt.NDArray[np.int64]:
+        """The rows of the bundle that are of this kind, in the order they came."""
+        return np.concatenate([np.arange(first, first + count) for first, count in self.first_rows])
 
 
 class _Kinds(dict[tuple[Any, Any], int]):
@@ -100,9 +122,7 @@ def route(call: Any, event: Any) -> Kind | int:
 class Reader:
     """What one task has read and not yet written."""
 
-    def __init__(
-        self, profile: Profile, guards: Guards, write: Callable[[str, bytes], str]
-    ) -> None:
+    def __init__(self, profile: Profile, guards: Guards, write: Callable[[str, bytes], str]) -> None:
         """`write(suffix, data)` stores an object of the run and returns its key."""
         self.bundles: list[Bundle] = []
         self.rejects: list[Reject] = []
@@ -112,123 +132,164 @@ class Reader:
         self._guards = guards
         self._root = Slot((), profile)
         self._kinds = _Kinds()
+        self._shapes = Shapes(self._root)
         self._clear()
 
     def _clear(self) -> None:
         self.raw_bytes = 0
         self._rows = 0
-        self._shared: list[Columns] = []
+        self._chunks: list[_Chunk] = []
         self._own: defaultdict[int, _Gathered] = defaultdict(_Gathered)
-        self._kind: list[npt.NDArray[np.int64]] = []
-        self._received: list[npt.NDArray[np.int64]] = []
-        self._check: list[npt.NDArray[np.uint32]] = []
         self._hashes: list[bytes] = []
         self._rescued: list[Rescue] = []
 
     def add(self, chunk: list[bytes], first_line: int, origin: Origin) -> None:
         """Take in a chunk of lines; `first_line` is the number of the first one, from 1."""
         self.raw_bytes += sum(map(len, chunk))
-        docs, kept, refused = documents(chunk)
-        kinds = self._route(docs)
-        if origin.only is not None:
-            kinds = [
-                k if k >= 0 and self._kinds.list[k] in origin.only else _NOT_WANTED for k in kinds
-            ]
-            refused = []
-        if min(kinds, default=0) < 0:
-            refused += [(i, _REASONS[k]) for i, k in zip(kept, kinds, strict=True) if k in _REASONS]
-            good = [k >= 0 for k in kinds]
-            docs, kept, kinds = _where(docs, good), _where(kept, good), _where(kinds, good)
-        self.rejects += [
-            Reject(why, origin.key, first_line + i, chunk[i], len(chunk[i]))
-            for i, why in sorted(refused)
-        ]
-        self.events += len(docs) + len(refused)
-        if docs:
-            checks = np.array(list(map(isal_zlib.crc32, map(chunk.__getitem__, kept))), np.uint32)
-            self._take_in(docs, np.array(kinds), checks, [first_line + i for i in kept], origin)
+        if not self._shapes.learned and len(chunk) > LEARN:
+            self._add_odd(chunk, range(LEARN), first_line, origin)
+            self._add_alike(chunk[LEARN:], first_line + LEARN, origin)
+        else:
+            self._add_alike(chunk, first_line, origin)
 
     def refuse(self, reject: Reject) -> None:
         """Take in a line that could not even be read."""
         self.rejects.append(reject)
         self.events += 1
 
-    def _route(self, docs: list[Document]) -> list[int]:
-        types, events = map(_get, docs, repeat("type")), map(_get, docs, repeat("event"))
-        try:
-            return list(map(self._kinds.__getitem__, zip(types, events, strict=True)))
-        except TypeError:  # an object or a list where a name should be cannot be looked up
-            return [
-                self._kinds[_hashable(doc.get("type")), _hashable(doc.get("event"))] for doc in docs
-            ]
+    def _add_alike(self, chunk: list[bytes], first_line: int, origin: Origin) -> None:
+        """The fast way, for lines that look like those before; the others take the general one."""
+        rows, kept, odd = self._shapes.rows(chunk)
+        if odd:
+            self._add_odd(chunk, odd, first_line, origin)
+        if not rows:
+            return
+        envelope = self._shapes.envelope(rows)
+        batch = self._wanted(envelope["type"], envelope["event"], kept, chunk, first_line, origin)
+        if not len(batch.order):
+            return
+        if batch.moved:
+            rows = list(map(rows.__getitem__, batch.order))
+            envelope = {name: list(map(values.__getitem__, batch.order)) for name, values in envelope.items()}
+        own = _own_documents(envelope.pop("properties"), envelope.pop("traits"))
+        context = self._shapes.context(rows)
+        if not isinstance(context, Columns):
+            envelope["context"] = context
+        part = self._shared(envelope, None, batch, origin)
+        if isinstance(context, Columns):
+            part.arrays |= context.arrays
+        self._take_in(part, own, batch)
 
-    def _take_in(
-        self,
-        docs: list[Document],
-        kinds: npt.NDArray[np.int64],
-        checks: npt.NDArray[np.uint32],
-        lines: list[int],
-        origin: Origin,
-    ) -> None:
-        base, rescued = self._rows, []
+    def _add_odd(self, chunk: list[bytes], which: Sequence[int], first_line: int, origin: Origin) -> None:
+        """The general way, for any line."""
+        docs, places, refused = documents([chunk[i] for i in which])
+        kept = [which[place] for place in places]
+        if origin.only is None:
+            self.events += len(refused)
+            for place, reason in sorted(refused):
+                self._reject(reason, chunk, which[place], first_line, origin)
+        if not docs:
+            return
+        types, events = ([_hashable(doc.get(name)) for doc in docs] for name in ("type", "event"))
+        batch = self._wanted(types, events, kept, chunk, first_line, origin)
+        if not len(batch.order):
+            return
+        docs = list(map(docs.__getitem__, batch.order))
         top = dict.fromkeys(chain.from_iterable(docs))
         slots = {key: self._root.child(key) for key in top}
+        self._shapes.learn(docs, top)
         for column, canonical in FILLED.items():
-            aliases = [
-                key for key, slot in slots.items() if slot.column == column and key != canonical
-            ]
+            aliases = [key for key, slot in slots.items() if slot.column == column and key != canonical]
             if aliases:
-                rescued += adopt(docs, column, canonical, aliases)
-        received, fills = received_times(docs, origin)
-        rescued += fills
-        self._hashes += message_hashes(docs, lines, origin)
-        fill_timestamps(docs, received)
-        odd = [
-            key for key, slot in slots.items() if key not in _OWN and slot.column.startswith(_OWN)
-        ]
-        shared = dict.fromkeys(
-            key for key in (*top, *FILLED.values()) if key not in _OWN and key not in odd
-        )
-        part = columns(docs, self._root, self._guards, shared)
-        properties, traits = (
-            map(_get, docs, repeat("properties")),
-            map(_get, docs, repeat("traits")),
-        )
-        own: list[Document] = [
-            {"properties": p, "traits": t} for p, t in zip(properties, traits, strict=True)
-        ]
+                self._rescue(adopt(docs, column, canonical, aliases))
+        odd = [key for key, slot in slots.items() if key not in OWN and slot.column.startswith(OWN)]
+        shared = dict.fromkeys(key for key in (*top, *FILLED.values()) if key not in OWN and key not in odd)
+        envelope = {key: list(map(_get, docs, repeat(key))) for key in shared}
+        own = _own_documents(map(_get, docs, repeat("properties")), map(_get, docs, repeat("traits")))
         if odd:
-            wanted = {*_OWN, *odd}
+            wanted = {*OWN, *odd}
             own = [{key: value for key, value in doc.items() if key in wanted} for doc in docs]
-        self._gather(own, kinds)
-        self._shared.append(part)
-        self._kind.append(kinds)
-        self._received.append(received)
-        self._check.append(checks)
-        self._rescued += [
-            Rescue(base + r.row, r.path, r.text, r.rounded) for r in chain(rescued, part.rescued)
-        ]
-        self._rows += len(docs)
+        self._take_in(self._shared(envelope, docs, batch, origin), own, batch)
 
-    def _gather(self, own: list[Document], kinds: npt.NDArray[np.int64]) -> None:
+    def _reject(self, reason: str, chunk: list[bytes], index: int, first_line: int, origin: Origin) -> None:
+        self.rejects.append(Reject(reason, origin.key, first_line + index, chunk[index], len(chunk[index])))
+
+    def _wanted(
+        self,
+        types: list[Any],
+        events: list[Any],
+        kept: list[int],
+        chunk: list[bytes],
+        first_line: int,
+        origin: Origin,
+    ) -> _Batch:
+        """The rows that are events, ordered by kind; the others are rejected."""
+        try:
+            numbers = list(map(self._kinds.__getitem__, zip(types, events, strict=True)))
+        except TypeError:  # an object or a list where a name should be cannot be looked up
+            pairs = zip(map(_hashable, types), map(_hashable, events), strict=True)
+            numbers = list(map(self._kinds.__getitem__, pairs))
+        if origin.only is not None:
+            numbers = [n if n >= 0 and self._kinds.list[n] in origin.only else _NOT_WANTED for n in numbers]
+        kinds = np.array(numbers)
         order = np.argsort(kinds, kind="stable")
-        present, starts = np.unique(kinds[order], return_index=True)
-        for number, rows in zip(present.tolist(), np.split(order, starts[1:]), strict=True):
+        refused = int(np.searchsorted(kinds[order], 0))
+        for row in sorted(order[:refused].tolist()):
+            if numbers[row] in _REASONS:
+                self.events += 1
+                self._reject(_REASONS[numbers[row]], chunk, kept[row], first_line, origin)
+        order = order[refused:]
+        self.events += len(order)
+        moved = len(order) < len(kinds) or bool((np.diff(order) != 1).any())
+        places = order.tolist()
+        lines = list(map(kept.__getitem__, places))
+        checks = np.array(list(map(isal_zlib.crc32, map(chunk.__getitem__, lines))), np.uint32)
+        return _Batch(places, moved, kinds[order], [first_line + line for line in lines], checks)
+
+    def _shared(
+        self, envelope: dict[str, list[Any]], docs: list[Document] | None, batch: _Batch, origin: Origin
+    ) -> Columns:
+        """The columns that all kinds have in common, with what was missing filled in."""
+        batch.received, rescued = received_times(envelope["receivedAt"], origin)
+        self._rescue(rescued)
+        hashes, rescued = message_hashes(envelope["messageId"], batch.lines, origin)
+        self._rescue(rescued)
+        self._hashes += hashes
+        fill_timestamps(envelope, batch.received)
+        if docs is not None:
+            for row, doc in enumerate(docs):
+                for key in FILLED.values():
+                    doc[key] = envelope[key][row]
+        part = columns_of(envelope, docs, self._root, self._guards)
+        self._rescue(part.rescued)
+        return part
+
+    def _rescue(self, rescued: Iterable[Rescue]) -> None:
+        self._rescued += [Rescue(self._rows + r.row, r.path, r.text, r.rounded) for r in rescued]
+
+    def _take_in(self, shared: Columns, own: list[Document], batch: _Batch) -> None:
+        """Keep a batch: shared columns as they are, own columns once enough of a kind has gathered."""
+        present, starts = np.unique(batch.kinds, return_index=True)
+        fragments = {}
+        for number, start, end in zip(
+            present.tolist(), starts.tolist(), [*starts[1:].tolist(), len(own)], strict=True
+        ):
+            fragments[number] = (start, end)
             gathered = self._own[number]
-            gathered.docs += map(own.__getitem__, rows.tolist())
-            gathered.rows.append(rows + self._rows)
+            gathered.docs += own[start:end]
+            gathered.first_rows.append((self._rows + start, end - start))
             if len(gathered.docs) >= GATHER:
                 self._extract(gathered)
+        self._chunks.append(_Chunk(shared, fragments, batch.received, batch.checks, self._rows))
+        self._rows += len(own)
 
     def _extract(self, gathered: _Gathered) -> None:
         if not gathered.docs:
             return
         piece = columns(gathered.docs, self._root, self._guards)
         if piece.rescued:
-            rows = np.concatenate(gathered.rows)[-len(gathered.docs) :]
-            self._rescued += [
-                Rescue(int(rows[r.row]), r.path, r.text, r.rounded) for r in piece.rescued
-            ]
+            rows = gathered.rows()[-len(gathered.docs) :]
+            self._rescued += [Rescue(int(rows[r.row]), r.path, r.text, r.rounded) for r in piece.rescued]
         gathered.pieces.append(piece)
         gathered.docs = []
 
@@ -238,40 +299,36 @@ class Reader:
             return
         for gathered in self._own.values():
             self._extract(gathered)
-        kinds, received = np.concatenate(self._kind), np.concatenate(self._received)
-        hours = received // HOUR_US
-        order = np.lexsort((hours, kinds))
-        shared = {key: array.take(pa.array(order)) for key, array in _joined(self._shared).items()}
-        position = np.empty(self._rows, np.int64)
-        position[order] = np.arange(self._rows)
-        rescues = self._rescues(position)
-        kinds, hours, received = kinds[order], hours[order], received[order]
-        present, starts = np.unique(kinds, return_index=True)
-        ends = [*starts[1:].tolist(), self._rows]
+        received = np.concatenate([chunk.received for chunk in self._chunks])
+        checks = np.concatenate([chunk.checks for chunk in self._chunks])
+        shared = _by_kind(self._chunks, list(self._own))
+        rescues: defaultdict[int, list[Rescue]] = defaultdict(list)
+        for rescue in self._rescued:
+            rescues[rescue.row].append(rescue)
         blobs: list[pa.Buffer] = []
         packets: list[Packet] = []
-        offset = 0
-        for number, start, end in zip(present.tolist(), starts.tolist(), ends, strict=True):
-            fields = {key: array.slice(start, end - start) for key, array in shared.items()}
-            fields |= _own_columns(self._own[number], order[start:end])
-            batch, counts = _packet(fields, received[start:end], rescues, start)
+        order: list[npt.NDArray[np.int64]] = []
+        offset = first_row = 0
+        for number, gathered in self._own.items():
+            rows = gathered.rows()
+            fields = shared[number] | _joined(gathered.pieces)
+            hours = received[rows] // HOUR_US
+            if (np.diff(hours) < 0).any():
+                by_hour = np.argsort(hours, kind="stable")
+                rows, hours = rows[by_hour], hours[by_hour]
+                fields = {key: array.take(pa.array(by_hour)) for key, array in fields.items()}
+            batch, counts = _packet(fields, received[rows], rows, rescues)
             data = encode(batch)
-            values, rows = np.unique(hours[start:end], return_counts=True)
-            packets.append(
-                Packet(
-                    self._kinds.list[number],
-                    offset,
-                    data.size,
-                    start,
-                    end - start,
-                    tuple(zip(values.tolist(), rows.tolist(), strict=True)),
-                    counts,
-                )
-            )
+            values, of_hour = np.unique(hours, return_counts=True)
+            by_hours = tuple(zip(values.tolist(), of_hour.tolist(), strict=True))
+            kind = self._kinds.list[number]
+            packets.append(Packet(kind, offset, data.size, first_row, len(rows), by_hours, counts))
             blobs.append(data)
+            order.append(rows)
             offset += data.size
-        hashes = list(map(self._hashes.__getitem__, order.tolist()))
-        ids = sorted_ids(hashes, received, np.concatenate(self._check)[order])
+            first_row += len(rows)
+        rows = np.concatenate(order)
+        ids = sorted_ids(map(self._hashes.__getitem__, rows.tolist()), received[rows], checks[rows])
         number_of = len(self.bundles)
         self.bundles.append(
             Bundle(
@@ -284,55 +341,74 @@ class Reader:
         )
         self._clear()
 
-    def _rescues(self, position: npt.NDArray[np.int64]) -> dict[int, str]:
-        """Row in the bundle -> the JSON of what `Rescue`s it has."""
-        found: dict[int, dict[str, dict[str, str]]] = {}
-        for rescue in self._rescued:
-            row = found.setdefault(int(position[rescue.row]), {"rescued": {}, "rounded": {}})
-            row["rounded" if rescue.rounded else "rescued"][rescue.path] = rescue.text
-        return {row: orjson.dumps(values).decode() for row, values in found.items()}
-
-
-def _where(items: list[Any], mask: list[bool]) -> list[Any]:
-    return [item for item, keep in zip(items, mask, strict=True) if keep]
-
 
 def _hashable(value: Any) -> Any:
     return None if isinstance(value, dict | list) else value
 
 
+def _own_documents(properties: Iterable[Any], traits: Iterable[Any]) -> list[Document]:
+    return [{"properties": p, "traits": t} for p, t in zip(properties, traits, strict=True)]
+
+
 def _joined(parts: list[Columns]) -> dict[tuple[str, Slot], pa.Array]:
-    """The columns of several chunks, one below the other."""
+    """The columns of several pieces, one below the other."""
     if len(parts) == 1:
         return parts[0].arrays
-    joined = {}
-    for key in dict.fromkeys(chain.from_iterable(part.arrays for part in parts)):
-        dtype = CODES[key[0]][0]
-        joined[key] = pa.concat_arrays(
+    return {
+        key: pa.concat_arrays([_of(part, key) for part in parts])
+        for key in dict.fromkeys(chain.from_iterable(part.arrays for part in parts))
+    }
+
+
+def _of(part: Columns, key: tuple[str, Slot]) -> pa.Array:
+    array = part.arrays.get(key)
+    return pa.nulls(part.rows, CODES[key[0]][0]) if array is None else array
+
+
+def _by_kind(chunks: list[_Chunk], numbers: list[int]) -> dict[int, dict[tuple[str, Slot], pa.Array]]:
+    """The shared columns of each kind, out of the chunks.
+
+    With few fragments their slices are put together; with many (a thousand kinds in each chunk) it is cheaper to gather
+    the rows of all kinds at once and cut that.
+    """
+    keys = dict.fromkeys(chain.from_iterable(chunk.shared.arrays for chunk in chunks))
+    by_kind: dict[int, dict[tuple[str, Slot], pa.Array]] = {number: {} for number in numbers}
+    fragments = sum(len(chunk.fragments) for chunk in chunks)
+    if fragments * FRAGMENT_ROWS <= sum(chunk.shared.rows for chunk in chunks):
+        for number in numbers:
+            here = [(chunk.shared.arrays, chunk.fragments[number]) for chunk in chunks if number in chunk.fragments]
+            for key in keys:
+                slices = [
+                    pa.nulls(end - start, CODES[key[0]][0]) if key not in arrays else arrays[key].slice(start, end - start)
+                    for arrays, (start, end) in here
+                ]
+                by_kind[number][key] = pa.concat_arrays(slices)
+        return by_kind
+    places = {
+        number: np.concatenate(
             [
-                part.arrays[key] if key in part.arrays else pa.nulls(part.rows, dtype)
-                for part in parts
+                np.arange(*chunk.fragments[number]) + chunk.first_row
+                for chunk in chunks
+                if number in chunk.fragments
             ]
         )
-    return joined
-
-
-def _own_columns(
-    gathered: _Gathered, rows: npt.NDArray[np.int64]
-) -> dict[tuple[str, Slot], pa.Array]:
-    """The columns of one kind only, in the order of `rows`."""
-    joined = _joined(gathered.pieces)
-    places = np.searchsorted(np.concatenate(gathered.rows), rows)
-    if (np.diff(places) == 1).all():
-        return joined
-    return {key: array.take(pa.array(places)) for key, array in joined.items()}
+        for number in numbers
+    }
+    order = pa.array(np.concatenate(list(places.values())))
+    joined = _joined([chunk.shared for chunk in chunks])
+    for key, array in joined.items():
+        gathered, at = array.take(order), 0
+        for number in numbers:
+            by_kind[number][key] = gathered.slice(at, len(places[number]))
+            at += len(places[number])
+    return by_kind
 
 
 def _packet(
     fields: dict[tuple[str, Slot], pa.Array],
     received: npt.NDArray[np.int64],
-    rescues: dict[int, str],
-    start: int,
+    rows: npt.NDArray[np.int64],
+    rescues: Mapping[int, list[Rescue]],
 ) -> tuple[pa.RecordBatch, tuple[tuple[str, int], ...]]:
     names, arrays, counts = [RECEIVED], [pa.array(received)], []
     for (code, slot), array in fields.items():
@@ -343,8 +419,15 @@ def _packet(
             arrays.append(array)
             counts.append((name, values))
     if rescues:
-        here = [rescues.get(row) for row in range(start, start + len(received))]
+        here = [_rescue_text(rescues[row]) if row in rescues else None for row in rows.tolist()]
         if any(here):
             names.append(RESCUE)
             arrays.append(pa.array(here, pa.string()))
     return pa.record_batch(arrays, names), tuple(counts)
+
+
+def _rescue_text(rescues: list[Rescue]) -> str:
+    found: dict[str, dict[str, str]] = {"rescued": {}, "rounded": {}}
+    for rescue in rescues:
+        found["rounded" if rescue.rounded else "rescued"][rescue.path] = rescue.text
+    return orjson.dumps(found).decode()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -48,15 +48,16 @@ R = TypeVar("R")
 
 @dataclass(slots=True)
 class Progress:
-    """How far a run is; `tell` is called at each step with (phase, done, of)."""
+    """How far a run is: `tell` is called with each phase and its number of tasks; `events` is known once they are read."""
 
-    tell: Callable[[str, int, int], None] = lambda phase, done, of: None
+    tell: Callable[[str, int], None] = lambda phase, tasks: None
+    events: int = 0
     phases: dict[str, float] = field(default_factory=dict)
 
     @contextmanager
     def phase(self, name: str, of: int = 0) -> Iterator[None]:
         """Time a phase."""
-        self.tell(name, 0, of)
+        self.tell(name, of)
         started = monotonic()
         try:
             yield
@@ -65,7 +66,7 @@ class Progress:
 
 
 def sync(
-    spark: Callable[[], SparkSession],
+    job: Job,
     settings: RunSettings,
     plan_of: Callable[[State], SyncPlan],
     source_id: str,
@@ -86,10 +87,11 @@ def sync(
             plan = plan_of(state)
         if not plan.tasks and not state.unmoved:
             return summary or _nothing_new(source_id, clock)
-        run_id = str(int(clock().timestamp() * 1_000_000) * 1000)
+        job.begin()
+        run_id = run_number(clock())
         folder = publish.run_folder(source_id, run_id)
         try:
-            entry = _work(spark, plan, state, settings, run_id, clock, progress)
+            entry = _work(job, plan, state, settings, run_id, clock, progress)
             prepared = log.prepare(target.store, entry)
         except Error:
             publish.clear(target.store, folder)
@@ -113,7 +115,7 @@ def recover(
 
 
 def _work(
-    spark: Callable[[], SparkSession],
+    job: Job,
     plan: SyncPlan,
     state: State,
     settings: RunSettings,
@@ -125,9 +127,9 @@ def _work(
     started_at = utc_text(clock())
     target = settings.target
     folder = publish.run_folder(plan.source_id, run_id)
-    job = _Job(spark, settings.address)
     with progress.phase("read", len(plan.tasks)):
         reads = job.each(partial(read, settings=_read_settings(settings, folder)), plan.tasks)
+    progress.events = sum(done.events for done in reads)
     bundles = tuple(bundle for done in reads for bundle in done.bundles)
     with progress.phase("dedupe"):
         dropped = _duplicates(job, target.store, bundles, _remembered(state, settings.dedup_days, run_id))
@@ -169,28 +171,61 @@ def _nothing_new(source_id: str, clock: Callable[[], datetime]) -> dict[str, Any
     }
 
 
+def failed_summary(
+    source_id: str, error: Error, started: datetime, finished: datetime, progress: Progress
+) -> dict[str, Any]:
+    """The summary of a sync that has committed nothing."""
+    nothing = _nothing_new(source_id, lambda: finished)
+    return {
+        **nothing,
+        "run_id": run_number(started),
+        "status": "failed",
+        "started_at": utc_text(started),
+        "phases": dict(progress.phases),
+        "error_code": error.code,
+        "error": str(error),
+    }
+
+
+def run_number(at: datetime) -> str:
+    """The id of a run that begins at some time: nanoseconds since 1970, as Segment numbers them."""
+    return str(int(at.timestamp() * 1_000_000) * 1000)
+
+
 def _timed(summary: dict[str, Any], progress: Progress) -> dict[str, Any]:
     seconds = sum(progress.phases.values())
     rate = round(summary["events"]["read"] / seconds) if seconds else 0
     return {**summary, "phases": dict(progress.phases), "events_per_s": rate}
 
 
-class _Job:
-    """Tasks on Spark: each task's number travels to a worker, what it returns travels back."""
+class Job(Protocol):
+    """Where the tasks of a sync run."""
 
-    def __init__(self, spark: Callable[[], SparkSession], address: Address) -> None:
+    def begin(self) -> None:
+        """There will be tasks: make ready."""
+        ...
+
+    def each(self, work: Callable[[Store, T], R], tasks: Sequence[T]) -> list[R]:
+        """Run `work` on every task and return the results in their order. Raises the first error of ours."""
+        ...
+
+
+class SparkJob:
+    """Tasks on Spark: a task's number travels to a worker, what comes of it travels back."""
+
+    def __init__(self, begin: Callable[[], None], spark: Callable[[], SparkSession], address: Address) -> None:
+        self.begin = begin
         self._spark = spark
         self._address = address
 
     def each(self, work: Callable[[Store, T], R], tasks: Sequence[T]) -> list[R]:
-        """Run `work` on every task and return the results in their order. Raises the first error of ours."""
+        """One Spark task per task."""
         if not tasks:
             return []
         count = len(tasks)
         numbers = self._spark().range(0, count, 1, count)
-        done = numbers.mapInArrow(
-            partial(_on_worker, work, tuple(tasks), self._address), "number long, result binary"
-        ).collect()
+        run = partial(_on_worker, work, tuple(tasks), self._address)
+        done = numbers.mapInArrow(run, "number long, result binary").collect()
         results: dict[int, Any] = {row["number"]: pickle.loads(row["result"]) for row in done}
         for number in range(count):
             if isinstance(results[number], Error):
@@ -247,7 +282,7 @@ def _remembered(state: State, days: int, run_id: str) -> tuple[IndexFile, ...]:
 
 
 def _duplicates(
-    job: _Job, store: Store, bundles: Sequence[Bundle], index: Sequence[IndexFile]
+    job: Job, store: Store, bundles: Sequence[Bundle], index: Sequence[IndexFile]
 ) -> dict[int, dedupe.Rows]:
     rows = sum(bundle.rows for bundle in bundles)
     if rows <= INLINE_IDS:
@@ -273,7 +308,7 @@ def _bucket_ranges(rows: int) -> list[tuple[int, int]]:
 
 
 def _write_index(
-    job: _Job, store: Store, outcome: Outcome, folder: str, source_id: str, run_id: str
+    job: Job, store: Store, outcome: Outcome, folder: str, source_id: str, run_id: str
 ) -> tuple[tuple[IndexFile, SideFile], ...]:
     """Write the index of the rows that this sync takes: not of duplicates, not of tables that failed."""
     left_out = outcome.not_taken

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from eventlake.catalog.arrow import ARROW
 from eventlake.model.counts import ValueCounts
 from eventlake.model.layout import PartitionLayout
 from eventlake.model.names import path_keys
@@ -23,7 +24,7 @@ from eventlake.model.schema import RESCUED
 from eventlake.model.types import ColumnType
 from eventlake.profiles.profile import Profile
 from eventlake.store import Store, guarded
-from eventlake.sync.cast import ARROW, cast, value_text
+from eventlake.sync.cast import cast, value_text
 from eventlake.sync.packets import RECEIVED, RESCUE, Packet, decode
 
 # Rows per row group: small enough to skip by received_at, large enough to compress.

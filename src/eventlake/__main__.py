@@ -1,0 +1,6 @@
+"""`python -m eventlake`."""
+
+from eventlake.cli.main import main
+
+if __name__ == "__main__":
+    main()

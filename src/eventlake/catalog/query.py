@@ -1,0 +1,115 @@
+"""SQL over the lake with DuckDB: a schema per source, a view per table, the ledger's files behind each.
+
+A view always has the table's full schema, whichever files it reads, and the partition columns, which prune the files. All bytes come
+through the lake's store. No query engine of ours: the SQL is DuckDB's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import duckdb
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from eventlake.catalog.arrow import ARROW
+from eventlake.catalog.files import file_system
+from eventlake.errors import InputError
+from eventlake.ledger.entries import DataFile
+from eventlake.ledger.state import State
+from eventlake.model.layout import PartitionLayout
+from eventlake.model.schema import TableSchema
+from eventlake.model.types import ColumnType
+from eventlake.store import Store
+
+# Statements that look at the schemas themselves need all views, others only those they name.
+_LOOKS_AROUND = re.compile(r"\b(information_schema|duckdb_\w+|pg_catalog|show|describe|summarize)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Database:
+    """A source's tables, by the name of its schema."""
+
+    name: str
+    state: State
+    layout: PartitionLayout
+
+
+def dataset(store: Store, schema: TableSchema, files: tuple[DataFile, ...], layout: PartitionLayout) -> ds.Dataset:
+    """A table as an Arrow dataset."""
+    fields = [pa.field(column.name, ARROW[column.type]) for column in schema.columns]
+    arrow = pa.schema([*fields, *(pa.field(key, pa.string()) for key in layout.keys)])
+    form, system = ds.ParquetFileFormat(), file_system(store)
+    fragments = [
+        form.make_fragment(file.key, filesystem=system, partition_expression=_expression(layout.values(file.hour)))
+        for file in files
+    ]
+    return ds.FileSystemDataset(fragments, arrow, form, filesystem=system)
+
+
+def _expression(values: Mapping[str, str]) -> ds.Expression:
+    found = None
+    for key, value in values.items():
+        one = ds.field(key) == value
+        found = one if found is None else found & one
+    return found
+
+
+def run_query(
+    store: Store, databases: list[Database], reports: Callable[[], pa.Table], sql: str
+) -> duckdb.DuckDBPyRelation | None:
+    """The result of one statement. `reports` gives the table of sync reports, when it is asked for.
+
+    Raises InputError QUERY_FAILED.
+    """
+    connection = duckdb.connect()
+    try:
+        wanted = None if _LOOKS_AROUND.search(sql) else _tables_named(connection, sql)
+        for database in databases:
+            connection.execute(f"CREATE SCHEMA IF NOT EXISTS {_quoted(database.name)}")
+            for table in sorted(database.state.schemas):
+                if wanted is None or table.lower() in wanted:
+                    _view(connection, store, database, table)
+        if wanted is None or "sync_reports" in wanted:
+            connection.execute("CREATE SCHEMA __segment_datalake")
+            connection.register("_reports", reports())
+            connection.execute("CREATE VIEW __segment_datalake.sync_reports AS SELECT * FROM _reports")
+        if len(databases) == 1:
+            connection.execute(f"SET schema = {_literal(databases[0].name)}")
+        return connection.sql(sql)
+    except duckdb.Error as error:
+        known = [f"{d.name}.{t}" for d in databases for t in sorted(d.state.schemas)]
+        listed = ", ".join(known[:10]) + (", …" if len(known) > 10 else "")
+        raise InputError(
+            "QUERY_FAILED", str(error).strip(), f"tables of this lake: {listed or 'none yet'}", sql[:200]
+        ) from error
+
+
+def _view(connection: duckdb.DuckDBPyConnection, store: Store, database: Database, table: str) -> None:
+    state = database.state
+    name = f"_{database.name}.{table}"
+    connection.register(name, dataset(store, state.schemas[table], state.files.get(table, ()), database.layout))
+    # DuckDB shows a zoned timestamp in the session's zone, with an extension its wheel lacks: here they are plain, and UTC
+    times = [c.name for c in state.schemas[table].columns if c.type is ColumnType.TIMESTAMP]
+    plain = ", ".join(f"{_quoted(time)}::TIMESTAMP AS {_quoted(time)}" for time in times)
+    connection.execute(
+        f"CREATE VIEW {_quoted(database.name)}.{_quoted(table)} AS "
+        f"SELECT * {f'REPLACE ({plain}) ' if plain else ''}FROM memory.main.{_quoted(name)}"
+    )
+
+
+def _tables_named(connection: duckdb.DuckDBPyConnection, sql: str) -> set[str] | None:
+    try:
+        return {name.rpartition(".")[2].strip('"').lower() for name in connection.get_table_names(sql)}
+    except duckdb.Error:
+        return None
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

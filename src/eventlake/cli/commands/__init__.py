@@ -1,0 +1,1 @@
+"""One module per command; `eventlake.cli.main.COMMANDS` names them and imports them when called."""

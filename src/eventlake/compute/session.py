@@ -1,0 +1,301 @@
+"""A Spark session for one command: started in the background, stopped for certain.
+
+`launch` returns at once, so that the caller lists and plans while Java starts. A session that is
+there already (a notebook, spark-submit, a Databricks job) is used as it is and never stopped.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+from eventlake.compute import conf as settings
+from eventlake.compute import gateway, java, warm
+from eventlake.compute.runfolder import RunFolder
+from eventlake.errors import Error
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# The folder that holds our package: what a worker needs on its path.
+PACKAGE = Path(__file__).parents[2]
+# Linux takes 107 bytes for a socket's path, macOS 103.
+SOCKET_PATH_BYTES = 103
+CGROUP_QUOTA = Path("/sys/fs/cgroup/cpu.max")
+
+
+class Pending(Protocol):
+    """A session on its way. Closing ends what was started for it, and nothing else."""
+
+    def session(self) -> SparkSession:
+        """Waits for the session.
+
+        Raises:
+            SetupError: SPARK_START, with what Spark said.
+        """
+
+    def close(self, *, orderly: bool = False) -> None:
+        """Ends it, also while it starts; can be repeated."""
+
+    def __enter__(self) -> Self:
+        """Itself."""
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        """Closes."""
+
+
+def launch(
+    master: str,
+    conf: Mapping[str, str],
+    *,
+    driver_memory: str = "1g",
+    java_home: str = "",
+    python: str = "",
+) -> Pending:
+    """Begins to start a session, or finds the one that is there.
+
+    Raises:
+        SetupError: NO_JAVA, MISSING_DEPENDENCY.
+    """
+    if _session_exists(master):
+        return Found(master)
+    home = gateway.spark_home(os.environ)
+    found = java.find(java_home, os.environ)
+    folder = RunFolder.make()
+    chosen = settings.effective(
+        master,
+        conf,
+        usable=usable_cores(),
+        driver_memory=driver_memory,
+        package=PACKAGE,
+        folder=folder.path,
+    )
+    local = settings.is_local(master)
+    worker = python or (not local and os.environ.get("PYSPARK_PYTHON")) or sys.executable
+    env = dict(os.environ)
+    socket = folder.path / "warm"
+    prefork = None
+    if local and len(os.fsencode(socket)) <= SOCKET_PATH_BYTES:
+        # First, because it needs as long as the JVM and the JVM starts its work later.
+        env["EVENTLAKE_WARM"] = str(socket)
+        paths = filter(None, (chosen.get("spark.executorEnv.PYTHONPATH"), env.get("PYTHONPATH")))
+        prefork = warm.start(worker, socket, {**env, "PYTHONPATH": os.pathsep.join(paths)})
+    driver = gateway.boot(found, home, chosen, env, folder)
+    return Launched(driver, prefork, chosen, worker)
+
+
+def cores(master: str) -> int:
+    """Tasks this master runs at once here; 0 for a cluster, which has to be asked."""
+    return settings.cores(master, usable_cores())
+
+
+def usable_cores() -> int:
+    """Cores this process may use, which in a container are fewer than the machine has."""
+    known = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    with contextlib.suppress(OSError, ValueError):
+        quota, period = map(int, CGROUP_QUOTA.read_text().split())
+        return max(1, min(known or 1, round(quota / period)))
+    return known or 1
+
+
+class Launched:
+    """A session of our own: a driver JVM, warm Python workers, and a thread that connects."""
+
+    def __init__(
+        self,
+        driver: gateway.Driver,
+        prefork: subprocess.Popen[bytes] | None,
+        conf: Mapping[str, str],
+        python: str,
+    ) -> None:
+        self._driver = driver
+        self._prefork = prefork
+        self._conf = conf
+        self._python = python
+        self._session: SparkSession | None = None
+        self._failure: Error | None = None
+        self._open = True
+        # Py4J logs every broken connection; the errors reach the caller without it.
+        logging.getLogger("py4j").setLevel(logging.CRITICAL)
+        self._thread = threading.Thread(target=self._connect, daemon=True)
+        self._thread.start()
+
+    @property
+    def writes_archive(self) -> bool:
+        """Whether this is the run that makes the next ones start fast."""
+        return self._driver.archive.writes
+
+    def session(self) -> SparkSession:
+        self._thread.join()
+        if self._failure:
+            raise self._failure
+        assert self._session is not None
+        return self._session
+
+    def close(self, *, orderly: bool = False) -> None:
+        if not self._open:
+            return
+        self._open = False
+        try:
+            if orderly and self._session and self._must_end_in_order():
+                self._end_in_order(self._session)
+        finally:
+            if self._session:
+                _silence(self._session)
+            self._driver.kill()
+            if self._prefork:
+                _end(self._prefork)
+            self._thread.join()
+            if self._session:
+                _forget(self._session)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        self.close(orderly=kind is None)
+
+    def _connect(self) -> None:
+        try:
+            port, secret = self._driver.address()
+            self._session = _connected(port, secret, self._python, self._conf)
+        except Error as error:
+            self._failure = error
+        except Exception as error:
+            self._failure = self._driver.failure(f"Spark did not start ({error})")
+            self._failure.__cause__ = error
+
+    def _must_end_in_order(self) -> bool:
+        """Only where something outside the JVM waits for its last word; else a kill is 1 s faster.
+
+        That is a cluster, an event log, a metastore or an archive to write.
+        """
+        return (
+            not settings.is_local(self._conf["spark.master"])
+            or self._conf.get("spark.eventLog.enabled") == "true"
+            or self._conf.get("spark.sql.catalogImplementation") == "hive"
+            or self.writes_archive
+        )
+
+    def _end_in_order(self, session: SparkSession) -> None:
+        if self.writes_archive and sys.stderr.isatty():
+            sys.stderr.write("Preparing faster starts: once, about 6 s\n")
+        session.stop()
+        self._driver.finish()
+
+
+class Found:
+    """A session that somebody else started and will stop."""
+
+    def __init__(self, master: str) -> None:
+        self._master = master
+
+    def session(self) -> SparkSession:
+        from pyspark.sql import SparkSession
+
+        builder = SparkSession.builder
+        if self._master.startswith("sc://"):
+            builder = builder.remote(self._master)
+        return builder.getOrCreate()
+
+    def close(self, *, orderly: bool = False) -> None:
+        """Leaves it alone."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        """Leaves it alone."""
+
+
+def _session_exists(master: str) -> bool:
+    if {"PYSPARK_GATEWAY_PORT", "SPARK_REMOTE", "DATABRICKS_RUNTIME_VERSION"} & set(os.environ):
+        return True
+    if master.startswith("sc://"):
+        return True
+    # Where nobody has imported PySpark there is no session, and asking would import it.
+    if "pyspark.sql" not in sys.modules:
+        return False
+    from pyspark.sql import SparkSession
+
+    return SparkSession.getActiveSession() is not None
+
+
+def _connected(port: int, secret: str, python: str, conf: Mapping[str, str]) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    ours = {
+        "PYSPARK_GATEWAY_PORT": str(port),
+        "PYSPARK_GATEWAY_SECRET": secret,
+        "PYSPARK_PYTHON": python,
+    }
+    with _environment(ours):
+        return SparkSession.builder.config(map=dict(conf)).getOrCreate()
+
+
+@contextlib.contextmanager
+def _environment(values: Mapping[str, str]) -> Iterator[None]:
+    """Sets variables while PySpark reads them: to leave them would say that a session is there."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _silence(session: SparkSession) -> None:
+    """Ends the thread that takes the JVM's counters, which prints a traceback when it dies."""
+    updates = getattr(session.sparkContext, "_accumulatorServer", None)
+    if updates is not None:
+        updates.handle_error = lambda *_: None
+        # Takes half a second to notice; nothing waits for it.
+        threading.Thread(target=updates.shutdown, daemon=True).start()
+
+
+def _forget(session: SparkSession) -> None:
+    """Makes PySpark's globals as they were before, so that a later launch starts afresh."""
+    from pyspark import SparkContext
+
+    py4j: Any = vars(SparkContext)["_gateway"]
+    # Its connections are broken: the other side is gone.
+    with contextlib.suppress(Exception):
+        py4j.shutdown()
+    for name in ("_active_spark_context", "_gateway", "_jvm"):
+        setattr(SparkContext, name, None)
+    for name in ("_instantiatedSession", "_activeSession"):
+        setattr(type(session), name, None)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.wait()
+    if process.stdin:
+        process.stdin.close()

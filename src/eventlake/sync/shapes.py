@@ -1,0 +1,214 @@
+"""The fast way in for lines that look like those before them.
+
+Most lines of a task have the same few fields around, and the same `context`. For them the envelope is decoded straight into slots and the
+context, which is most of a line, by Arrow's own JSON reader with the schema learned so far. Both are strict: a line or chunk with
+anything new, odd or broken comes back untouched, takes the general way (`parse`, `columns`) and is learned from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from operator import attrgetter
+from typing import Any
+
+import msgspec
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.json as pj
+
+from eventlake.sync.columns import Columns, Slot, strings_by_code
+from eventlake.sync.parse import Document, lines_with_inexact_numbers
+
+# Every event has them, so they always have their slot. `context` stays raw until Arrow reads it.
+_ALWAYS = ("messageId", "type", "event", "receivedAt", "timestamp", "originalTimestamp", "sentAt")
+OWN = ("properties", "traits")
+_MOST_FIELDS = 64
+# Documents that a chunk is learned from; a walk through one costs ten microseconds.
+_SAMPLE = 256
+_MOST_LEAVES = 300
+# Failed attempts on the context after which it is left to the general way.
+_PATIENCE = 12
+
+_LEAVES: dict[type, pa.DataType] = {str: pa.string(), int: pa.int64(), bool: pa.bool_()}
+_EMPTY_CONTEXT = b"{}"
+
+
+class Shapes:
+    """What the lines of one task have looked like."""
+
+    def __init__(self, root: Slot) -> None:
+        self._root = root
+        self._columns: dict[str, str] = {}
+        self._getters: dict[str, Callable[[Any], Any]] = {}
+        self._decode: Callable[[bytes], Any] = _nothing
+        self._context: dict[str, Any] = {}
+        self._schema: pa.Schema | None = None
+        self._parse: pj.ParseOptions | None = None
+        self._patience = _PATIENCE
+        self.learned = False
+        self._add_fields(_ALWAYS)
+
+    def rows(self, lines: list[bytes]) -> tuple[list[Any], list[int], list[int]]:
+        """Decoded lines, the indexes of their lines, and the indexes of the lines that must take the general way."""
+        odd = set(lines_with_inexact_numbers(lines))
+        if not odd:
+            try:
+                return list(map(self._decode, lines)), list(range(len(lines))), []
+            except (msgspec.DecodeError, RecursionError):
+                pass
+        rows, kept = [], []
+        for index, line in enumerate(lines):
+            if index not in odd:
+                try:
+                    rows.append(self._decode(line))
+                except (msgspec.DecodeError, RecursionError):
+                    odd.add(index)
+                else:
+                    kept.append(index)
+        return rows, kept, sorted(odd)
+
+    def envelope(self, rows: list[Any]) -> dict[str, list[Any]]:
+        """The values of every top-level field but `context`, properties and traits included."""
+        return {name: list(map(get, rows)) for name, get in self._getters.items()}
+
+    def context(self, rows: list[Any]) -> Columns | list[Document | None]:
+        """The columns of the rows' contexts, or their documents where these are not what was learned."""
+        raw = [bytes(row.context) or _EMPTY_CONTEXT for row in rows]
+        if self._schema is not None and self._patience:
+            try:
+                return self._context_columns(raw)
+            except pa.ArrowInvalid:
+                self._patience -= 1
+        docs = [orjson.loads(text) for text in raw]
+        self._learn_context(docs)
+        return docs
+
+    def _context_columns(self, raw: list[bytes]) -> Columns:
+        data = b"\n".join(raw)
+        if not _is_utf8(data):  # Arrow's reader does not look
+            raise pa.ArrowInvalid("a context is not UTF-8")
+        table = pj.read_json(pa.BufferReader(data), read_options=_READ, parse_options=self._parse)
+        if table.num_rows != len(raw):
+            raise pa.ArrowInvalid("a context holds a line feed")
+        out = Columns(len(raw))
+        for name in table.column_names:
+            _leaves(_one_chunk(table.column(name)), self._root.child("context").child(name), out)
+        return out
+
+    def learn(self, docs: list[Document], top: Iterable[str]) -> None:
+        """Learn from documents that took the general way; `top` are their keys."""
+        self.learned = True
+        new = [key for key in top if key not in self._columns and key not in OWN and key != "context"]
+        self._add_fields(new[: _MOST_FIELDS - len(self._columns)])
+        self._learn_context([doc.get("context") for doc in docs[:_SAMPLE]])
+
+    def _add_fields(self, names: Iterable[str]) -> None:
+        added = False
+        for name in names:
+            column = self._root.child(name).column
+            # two fields of one column need the general way, which knows their order; own columns are the kinds' business
+            if column not in self._columns.values() and not column.startswith((*OWN, "context")):
+                self._columns[name] = column
+                added = True
+        if not added:
+            return
+        every = (*self._columns, *OWN)
+        fields = [(f"f{n}", Any, msgspec.field(default=None, name=name)) for n, name in enumerate(every)]
+        context = ("context", msgspec.Raw, msgspec.Raw(b""))
+        shape = msgspec.defstruct("Line", [*fields, context], forbid_unknown_fields=True, gc=False)
+        self._decode = msgspec.json.Decoder(shape).decode
+        self._getters = {name: attrgetter(f"f{n}") for n, name in enumerate(every)}
+
+    def _learn_context(self, docs: Iterable[Any]) -> None:
+        if not self._patience:
+            return
+        known = self._schema
+        try:
+            for doc in docs:
+                _merge(self._context, doc if doc is not None else {})
+            columns = list(_columns(self._context, self._root.child("context")))
+            if len(columns) > _MOST_LEAVES or len(set(columns)) < len(columns):
+                raise _NoSchemaError
+        except _NoSchemaError:
+            self._patience, self._schema = 0, None
+            return
+        self._schema = pa.schema([pa.field(name, _arrow(node)) for name, node in self._context.items()])
+        self._parse = pj.ParseOptions(explicit_schema=self._schema, unexpected_field_behavior="error")
+        if known is not None and self._schema != known:
+            # what failed was new rather than odd
+            self._patience = min(_PATIENCE, self._patience + 1)
+
+
+class _NoSchemaError(Exception):
+    """The context has what Arrow's reader cannot give back as it came: arrays, fractions, two types at one path."""
+
+
+def _merge(node: dict[str, Any], doc: Any) -> None:
+    if type(doc) is not dict:
+        raise _NoSchemaError
+    for key, value in doc.items():
+        before = node.get(key)
+        if value is None:
+            node.setdefault(key, None)
+        elif type(value) is dict:
+            if before is None:
+                before = node[key] = {}
+            if type(before) is not dict:
+                raise _NoSchemaError
+            _merge(before, value)
+        else:
+            leaf = _LEAVES.get(type(value))
+            if leaf is None or (before is not None and before != leaf):
+                raise _NoSchemaError
+            node[key] = leaf
+
+
+def _arrow(node: Any) -> pa.DataType:
+    if isinstance(node, dict):
+        return pa.struct([pa.field(name, _arrow(child)) for name, child in node.items()])
+    return pa.null() if node is None else node
+
+
+def _columns(node: Any, slot: Slot) -> Iterable[str]:
+    if not isinstance(node, dict):
+        yield slot.column
+        return
+    for name, child in node.items():
+        yield from _columns(child, slot.child(name))
+
+
+# One block for a whole chunk: its rows must stay together.
+_READ = pj.ReadOptions(use_threads=False, block_size=1 << 30)
+
+
+def _is_utf8(data: bytes) -> bool:
+    if data.isascii():
+        return True
+    ends = pa.py_buffer(np.array([0, len(data)], np.int32))
+    try:
+        pa.Array.from_buffers(pa.binary(), 1, [None, ends, pa.py_buffer(data)]).cast(pa.string())
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
+
+
+def _leaves(array: pa.Array, slot: Slot, out: Columns) -> None:
+    if pa.types.is_struct(array.type):
+        for field, child in zip(array.type, array.flatten(), strict=True):
+            _leaves(child, slot.child(field.name), out)
+    elif array.null_count == len(array):
+        return
+    elif pa.types.is_string(array.type):
+        for code, part in strings_by_code(array):
+            out.arrays[code, slot] = part
+    else:
+        out.arrays["i" if pa.types.is_int64(array.type) else "b", slot] = array
+
+
+def _nothing(_: bytes) -> Any:
+    raise AssertionError("no fields")

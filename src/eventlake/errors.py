@@ -85,9 +85,10 @@ ERRORS: dict[str, tuple[type[Error], str]] = {
     "INPUT_IS_PRETTY_JSON": (InputError, "The input is JSON spread over lines, not one per line."),
     "INPUT_NOT_NDJSON": (InputError, "The input is no newline-delimited JSON."),
     "INPUT_INCOMPLETE": (InputError, "Some of the inputs could not be staged; the others were."),
-    "LAYOUT_CHANGED": (SetupError, "A setting that shapes stored data differs from what is stored."),
+    "LAYOUT_CHANGED": (SetupError, "A setting that shapes tables differs from the stored data."),
     "NO_JAVA": (SetupError, "No Java that Spark can use was found."),
     "SPARK_START": (SetupError, "Spark did not start."),
+    "TABLE_NOT_FOUND": (InputError, "There is no such table."),
     "QUERY_FAILED": (InputError, "The query could not be run."),
     "INTERNAL": (StateError, "Something unforeseen happened: a bug in Eventlake."),
 }

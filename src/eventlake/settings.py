@@ -53,8 +53,11 @@ __all__ = [
 
 FILE_NAME = "eventlake.toml"
 ENV_PREFIX = "EVENTLAKE_"
-# Variables with our prefix that are not settings: they steer the command line itself.
-NOT_SETTINGS = frozenset({"EVENTLAKE_CONFIG", "EVENTLAKE_DEBUG"})
+# Variables with our prefix that are not settings: they steer this process or the test suite.
+NOT_SETTINGS = frozenset(
+    ENV_PREFIX + name
+    for name in ("CONFIG", "DEBUG", "CACHE_DIR", "NO_CDS", "WARM", "TORTURE", "REQUIRE_SERVICES")
+)
 
 # What a source may set apart from everything about its sync.
 _SOURCE_KEYS = frozenset({"lake.profile", "lake.layout", "lake.track_prefix"})
@@ -215,7 +218,8 @@ def _absolute(url: str, base: Path) -> str:
         url = url.removeprefix("file:")
     if re.match(r"[a-z0-9]+:", url):
         return url
-    return os.path.abspath(base / Path(url).expanduser())
+    # Not resolve(): a link in the path stays what the user wrote.
+    return os.path.abspath(base / Path(url).expanduser())  # noqa: PTH100
 
 
 def _toml(value: object) -> str:

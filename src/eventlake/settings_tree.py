@@ -33,9 +33,12 @@ class Secret:
     __str__ = __repr__
 
 
-def _key(default: Any, help: str, *, check: Callable[[Any], str | None] | None = None) -> Any:
+_NO_SECRET = Secret()
+
+
+def _key(default: Any, explained: str, *, check: Callable[[Any], str | None] | None = None) -> Any:
     """A dataclass field with its one-line help and a check that returns what is wrong, or None."""
-    meta = {"help": help, "check": check}
+    meta = {"help": explained, "check": check}
     if isinstance(default, dict):
         return field(default_factory=lambda: dict(default), metadata=meta)
     return field(default=default, metadata=meta)
@@ -113,8 +116,8 @@ class StoreSettings:
     aws_profile: str = _key("", "profile in ~/.aws/config and ~/.aws/credentials")
     role_arn: str = _key("", "role to assume before touching the bucket (needs boto3)")
     access_key_id: str = _key("", "access key; empty: environment, profile, then instance role")
-    secret_access_key: Secret = _key(Secret(), "secret of that access key")
-    session_token: Secret = _key(Secret(), "session token of temporary credentials")
+    secret_access_key: Secret = _key(_NO_SECRET, "secret of that access key")  # noqa: RUF009  # it is a field
+    session_token: Secret = _key(_NO_SECRET, "session token of temporary credentials")  # noqa: RUF009
     allow_http: bool = _key(False, "allow an endpoint without TLS (http://)")
     timeout_s: float = _key(
         60.0, "seconds until one request is given up", check=_between(0.1, 3600)
@@ -151,7 +154,7 @@ class Sync:
         check=_between(-1, 36500),
     )
     max_event_kb: int = _key(1024, "larger events are rejected, in KiB", check=_between(1, 102400))
-    max_depth: int = _key(16, "objects nested deeper are kept as JSON", check=_between(1, 500))
+    max_depth: int = _key(16, "objects nested deeper are kept as JSON", check=_between(1, 100))
     max_key_length: int = _key(
         500, "values under a key longer than this are kept as JSON", check=_between(1, 100000)
     )

@@ -7,6 +7,7 @@ No wrapper class: callers use obstore's methods; the functions here add only wha
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -80,7 +81,7 @@ def address(settings: Settings) -> Address:
 
 
 def open_store(address: Address) -> Store:
-    """obstore's store for the address, rooted at the lake's prefix.
+    """The obstore store for the address, rooted at the lake's prefix.
 
     Nothing is sent over the network yet; a folder is made for a local lake.
     Raises SetupError INVALID_SETTING, NO_CREDENTIALS, MISSING_DEPENDENCY, INSUFFICIENT_PERMISSIONS.
@@ -154,13 +155,12 @@ def remove(store: Store, keys: Sequence[str]) -> None:
     with guarded("delete", keys[0]):
         try:
             store.delete(list(keys))
-            return
         except FileNotFoundError as error:
             if not is_missing(error):
                 raise
-        # Local, Azure and Google stores stop at the first missing object.
-        for key in keys:
-            _remove_one(store, key)
+            # Local, Azure and Google stores stop at the first missing object.
+            for key in keys:
+                _remove_one(store, key)
 
 
 def move(store: Store, src: str, dst: str) -> None:
@@ -219,9 +219,11 @@ def _bare_store(address: Address) -> Store:
             return LocalStore(unquote(urlsplit(address.url).path), mkdir=True)
         client: ClientConfig = {
             "timeout": timedelta(seconds=float(ours.get("timeout_s", "60"))),
-            "allow_http": ours.get("allow_http") == "true",
             "user_agent": "eventlake",
         }
+        # Options given here replace those that the S3 client would take from the environment.
+        if "true" in (ours.get("allow_http"), os.environ.get("AWS_ALLOW_HTTP", "").lower()):
+            client["allow_http"] = True
         retry: RetryConfig = {"max_retries": int(ours.get("retries", "5"))}
         match scheme:
             case "s3" | "s3a":

@@ -10,6 +10,7 @@ import errno
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TypeAlias
 
 from obstore import exceptions as obs
 
@@ -26,6 +27,8 @@ _NOISE = re.compile(
 _METADATA_SERVICE = re.compile(r"169\.254\.169\.254|metadata\.google\.internal|/msi/token")
 _NO_CONNECTION = re.compile(r"kind: (Connect|Timeout|Interrupted|Request|Decode)\b|dns error")
 
+_Meaning: TypeAlias = tuple[type[Error], str, str]
+
 _PERMISSION_HINT = (
     "give the identity in use the right to do this there; `eventlake doctor` tries all"
 )
@@ -34,7 +37,7 @@ _CREDENTIALS_HINT = (
     "`store.aws_profile`, or run where an instance role exists"
 )
 
-_BY_ERRNO: dict[int, tuple[type[Error], str, str]] = {
+_BY_ERRNO: dict[int, _Meaning] = {
     errno.EACCES: (SetupError, "INSUFFICIENT_PERMISSIONS", _PERMISSION_HINT),
     errno.EPERM: (SetupError, "INSUFFICIENT_PERMISSIONS", _PERMISSION_HINT),
     errno.EROFS: (SetupError, "INSUFFICIENT_PERMISSIONS", "the file system is read-only"),
@@ -44,7 +47,7 @@ _BY_ERRNO: dict[int, tuple[type[Error], str, str]] = {
     errno.EEXIST: (SetupError, "INVALID_SETTING", "a file is in the way of a folder of the lake"),
     errno.ENOENT: (SetupError, "INVALID_SETTING", "the folder cannot be made there"),
 }
-_BY_PROVIDER: dict[str, tuple[type[Error], str, str]] = {
+_BY_PROVIDER: dict[str, _Meaning] = {
     "InvalidAccessKeyId": (SetupError, "INSUFFICIENT_PERMISSIONS", _CREDENTIALS_HINT),
     "SignatureDoesNotMatch": (SetupError, "INSUFFICIENT_PERMISSIONS", _CREDENTIALS_HINT),
     "ExpiredToken": (SetupError, "INSUFFICIENT_PERMISSIONS", "sign in again"),
@@ -61,7 +64,7 @@ _BY_PROVIDER: dict[str, tuple[type[Error], str, str]] = {
     "AuthorizationHeaderMalformed": (SetupError, "INVALID_SETTING", "correct `store.region`"),
     "PermanentRedirect": (SetupError, "INVALID_SETTING", "correct `store.region`"),
 }
-_BY_STATUS: dict[str, tuple[type[Error], str, str]] = {
+_BY_STATUS: dict[str, _Meaning] = {
     "301": (SetupError, "INVALID_SETTING", "correct `store.region` or `store.endpoint`"),
     "307": (SetupError, "INVALID_SETTING", "correct `store.region` or `store.endpoint`"),
     "401": (SetupError, "INSUFFICIENT_PERMISSIONS", _CREDENTIALS_HINT),
@@ -99,11 +102,30 @@ def translated(error: BaseException, action: str, key: str) -> Error:
     return kind(code, f"cannot {action}: {_first_line(error)}", hint, key or "the lake")
 
 
-def _meaning(error: BaseException) -> tuple[type[Error], str, str]:
+def _meaning(error: BaseException) -> _Meaning:
     text = str(error)
-    found_errno = _ERRNO.search(text)
+    for rule in (_by_kind, _by_code, _by_words):
+        found = rule(error, text)
+        if found:
+            return found
+    return SetupError, "STORE_REFUSED", "`eventlake doctor` tries every operation one by one"
+
+
+def _by_code(_error: BaseException, text: str) -> _Meaning | None:
+    """By what the system or the store's server calls the failure."""
+    number, status = _ERRNO.search(text), _STATUS.search(text)
+    if number and int(number[1]) in _BY_ERRNO:
+        return _BY_ERRNO[int(number[1])]
+    if status and status[1] in _BY_STATUS:
+        return _BY_STATUS[status[1]]
+    if status and status[1].startswith("5"):
+        return TransientError, "STORE_UNAVAILABLE", "run the same command again later"
+    return None
+
+
+def _by_kind(error: BaseException, text: str) -> _Meaning | None:
+    """By the exception's class, except where the server is more exact."""
     provider = _PROVIDER.search(text)
-    status = _STATUS.search(text)
     if is_missing(error):
         return StateError, "OBJECT_NOT_FOUND", "`eventlake doctor` checks the lake"
     if provider and provider[1] in _BY_PROVIDER:
@@ -114,12 +136,11 @@ def _meaning(error: BaseException) -> tuple[type[Error], str, str]:
         return SetupError, "INSUFFICIENT_PERMISSIONS", _PERMISSION_HINT
     if isinstance(error, obs.UnknownConfigurationKeyError):
         return SetupError, "INVALID_SETTING", "correct `store.options`"
-    if found_errno and int(found_errno[1]) in _BY_ERRNO:
-        return _BY_ERRNO[int(found_errno[1])]
-    if status and status[1] in _BY_STATUS:
-        return _BY_STATUS[status[1]]
-    if status and status[1].startswith("5"):
-        return TransientError, "STORE_UNAVAILABLE", "run the same command again later"
+    return None
+
+
+def _by_words(_error: BaseException, text: str) -> _Meaning | None:
+    """By the words of the HTTP client, for failures before any answer."""
     if "BadScheme" in text:
         return (
             SetupError,
@@ -129,7 +150,7 @@ def _meaning(error: BaseException) -> tuple[type[Error], str, str]:
     if _NO_CONNECTION.search(text):
         hint = "check the network, `store.endpoint` and `store.region`; then run it again"
         return TransientError, "STORE_UNAVAILABLE", hint
-    return SetupError, "STORE_REFUSED", "`eventlake doctor` tries every operation one by one"
+    return None
 
 
 def _first_line(error: BaseException) -> str:

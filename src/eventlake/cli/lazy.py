@@ -20,11 +20,15 @@ class LazyGroup(click.Group):
         super().__init__(*args, **kwargs)
         self._lazy = lazy
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click's
         """The names, in the order a new user needs them."""
         return list(self._lazy)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(
+        self,
+        ctx: click.Context,  # noqa: ARG002  # click's
+        cmd_name: str,
+    ) -> click.Command | None:
         """The command, imported now, with the global options added."""
         if cmd_name not in self._lazy:
             return None
@@ -43,7 +47,11 @@ class LazyGroup(click.Group):
             ctx.fail(f"No such command '{args[0]}'.{also}")
         return super().resolve_command(ctx, args)
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_commands(
+        self,
+        ctx: click.Context,  # noqa: ARG002  # click's
+        formatter: click.HelpFormatter,
+    ) -> None:
         """The list in `--help`, from the registry alone."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in self._lazy.items()])
@@ -87,16 +95,16 @@ def _with_global_options(command: click.Command) -> None:
     command.params += [o for o in global_options() if not present.intersection(o.opts)]
 
 
-def _set_config(ctx: click.Context, param: click.Parameter, value: Path | None) -> None:
+def _set_config(ctx: click.Context, _param: click.Parameter, value: Path | None) -> None:
     if value is not None:
         ctx.ensure_object(Context).config = value
 
 
-def _set_lake(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+def _set_lake(ctx: click.Context, _param: click.Parameter, value: str | None) -> None:
     if value is not None:
         ctx.ensure_object(Context).overrides["lake.url"] = value
 
 
-def _set_debug(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+def _set_debug(ctx: click.Context, _param: click.Parameter, value: object) -> None:
     if value:
         ctx.ensure_object(Context).debug = True

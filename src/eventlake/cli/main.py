@@ -65,35 +65,40 @@ def main(args: Sequence[str] | None = None) -> None:
     _tolerant(sys.stdout)
     _tolerant(sys.stderr)
     signal.signal(signal.SIGTERM, _terminate)
+    given = list(sys.argv[1:] if args is None else args)
     try:
-        code = _run(list(sys.argv[1:] if args is None else args), context)
+        result = cli.main(given, prog_name="eventlake", standalone_mode=False, obj=context)
         sys.stdout.flush()
-    except BrokenPipeError:
-        # `eventlake … | head` is done; without this Python complains once more while closing.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = _EXIT_BROKEN_PIPE
+        code = result if isinstance(result, int) else 0
+    except BaseException as error:
+        code = _ended(error, context)
     sys.exit(code)
 
 
-def _run(args: list[str], context: Context) -> int:
-    try:
-        result = cli.main(args, prog_name="eventlake", standalone_mode=False, obj=context)
-    except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.format_message(), err=True)
-        return UsageError.exit_code
-    except click.ClickException as error:
-        return _report(_usage(error), context)
-    except (click.Abort, KeyboardInterrupt):
-        return _EXIT_INTERRUPTED
-    except _Terminated:
-        return _EXIT_TERMINATED
-    except BrokenPipeError:
-        raise
-    except Error as error:
-        return _report(error, context)
-    except Exception as error:
-        return _report(_internal(error, context), context)
-    return result if isinstance(result, int) else 0
+def _ended(error: BaseException, context: Context) -> int:
+    """Says what went wrong, as far as there is anyone to read it; returns the exit code."""
+    code = UsageError.exit_code
+    match error:
+        case click.exceptions.NoArgsIsHelpError():
+            click.echo(error.format_message(), err=True)
+        case click.ClickException():
+            click.echo(described(_usage(error)), err=True)
+        case click.Abort() | KeyboardInterrupt():
+            code = _EXIT_INTERRUPTED
+        case _Terminated():
+            code = _EXIT_TERMINATED
+        case BrokenPipeError() | SystemExit():
+            # `eventlake … | head` is done; click turns that into an exit of its own. Without the
+            # next line Python complains once more while closing.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            code = _EXIT_BROKEN_PIPE
+        case Error():
+            code = _report(error, context)
+        case Exception():
+            code = _report(_internal(error, context), context)
+        case _:
+            raise error
+    return code
 
 
 def _usage(error: click.ClickException) -> UsageError:
@@ -116,7 +121,7 @@ def _report(error: Error, context: Context) -> int:
     return error.exit_code
 
 
-def _terminate(number: int, frame: FrameType | None) -> None:
+def _terminate(_number: int, _frame: FrameType | None) -> None:
     raise _Terminated
 
 

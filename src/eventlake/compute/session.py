@@ -7,6 +7,7 @@ there already (a notebook, spark-submit, a Databricks job) is used as it is and 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import logging
 import os
 import subprocess
@@ -29,6 +30,11 @@ if TYPE_CHECKING:
 PACKAGE = Path(__file__).parents[2]
 # Linux takes 107 bytes for a socket's path, macOS 103.
 SOCKET_PATH_BYTES = 103
+# What starting a session and its first job import: 0.5 s, spent while the JVM boots.
+DRIVER_MODULES = (
+    *("pyspark.sql", "pyspark.core.context", "pyspark.sql.classic.dataframe"),
+    *("pandas", "pyspark.sql.pandas.map_ops", "pyspark.sql.pandas.types"),
+)
 CGROUP_QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
 
@@ -88,6 +94,9 @@ def launch(
     env = dict(os.environ)
     socket = folder.path / "warm"
     prefork = None
+    if local:
+        # A machine whose own name does not resolve would wait for its name server.
+        env.setdefault("SPARK_LOCAL_HOSTNAME", "localhost")
     if local and len(os.fsencode(socket)) <= SOCKET_PATH_BYTES:
         # First, because it needs as long as the JVM and the JVM starts its work later.
         env["EVENTLAKE_WARM"] = str(socket)
@@ -128,8 +137,7 @@ class Launched:
         self._session: SparkSession | None = None
         self._failure: Error | None = None
         self._open = True
-        # Py4J logs every broken connection; the errors reach the caller without it.
-        logging.getLogger("py4j").setLevel(logging.CRITICAL)
+        _quiet_py4j()
         self._thread = threading.Thread(target=self._connect, daemon=True)
         self._thread.start()
 
@@ -150,17 +158,18 @@ class Launched:
             return
         self._open = False
         try:
-            if orderly and self._session and self._must_end_in_order():
-                self._end_in_order(self._session)
-        finally:
             if self._session:
-                _silence(self._session)
+                if orderly and self._must_end_in_order():
+                    self._end_in_order(self._session)
+                _let_go(self._session)
+        finally:
             self._driver.kill()
             if self._prefork:
                 _end(self._prefork)
+            # It notices at once, and reads the JVM's log for the reason.
             self._thread.join()
-            if self._session:
-                _forget(self._session)
+            self._driver.remove()
+            _forget()
 
     def __enter__(self) -> Self:
         return self
@@ -175,6 +184,9 @@ class Launched:
 
     def _connect(self) -> None:
         try:
+            for module in DRIVER_MODULES:
+                with contextlib.suppress(ImportError):
+                    importlib.import_module(module)
             port, secret = self._driver.address()
             self._session = _connected(port, secret, self._python, self._conf)
         except Error as error:
@@ -239,9 +251,12 @@ def _session_exists(master: str) -> bool:
     # Where nobody has imported PySpark there is no session, and asking would import it.
     if "pyspark.sql" not in sys.modules:
         return False
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    return SparkSession.getActiveSession() is not None
+    # A session is active only in the thread that started it; its context is so in all.
+    started = vars(SparkContext)["_active_spark_context"] is not None
+    return started or SparkSession.getActiveSession() is not None
 
 
 def _connected(port: int, secret: str, python: str, conf: Mapping[str, str]) -> SparkSession:
@@ -271,8 +286,28 @@ def _environment(values: Mapping[str, str]) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _silence(session: SparkSession) -> None:
-    """Ends the thread that takes the JVM's counters, which prints a traceback when it dies."""
+def _quiet_py4j() -> None:
+    """Stops Py4J's log of broken connections and of Ctrl-C; the errors reach the caller anyway."""
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    # Some of it goes to the root logger, which prints it where nobody has set up logging.
+    root = logging.getLogger()
+    if _not_py4j not in root.filters:
+        root.addFilter(_not_py4j)
+
+
+def _not_py4j(record: logging.LogRecord) -> bool:
+    return f"{os.sep}py4j{os.sep}" not in record.pathname
+
+
+def _let_go(session: SparkSession) -> None:
+    """Ends the threads that talk to the JVM, so that none of them notices its death and says so."""
+    py4j: Any = session.sparkContext._gateway  # noqa: SLF001 - PySpark has no public way
+    client = py4j._gateway_client  # noqa: SLF001
+    client.is_connected = False
+    for worker in filter(None, (getattr(client, "finalizer_deque", None),)):
+        worker.appendleft(importlib.import_module("py4j.clientserver").SHUTDOWN_FINALIZER_WORKER)
+    with contextlib.suppress(Exception):
+        client.close()
     updates = getattr(session.sparkContext, "_accumulatorServer", None)
     if updates is not None:
         updates.handle_error = lambda *_: None
@@ -280,18 +315,15 @@ def _silence(session: SparkSession) -> None:
         threading.Thread(target=updates.shutdown, daemon=True).start()
 
 
-def _forget(session: SparkSession) -> None:
+def _forget() -> None:
     """Makes PySpark's globals as they were before, so that a later launch starts afresh."""
     from pyspark import SparkContext
+    from pyspark.sql import SparkSession
 
-    py4j: Any = vars(SparkContext)["_gateway"]
-    # Its connections are broken: the other side is gone.
-    with contextlib.suppress(Exception):
-        py4j.shutdown()
     for name in ("_active_spark_context", "_gateway", "_jvm"):
         setattr(SparkContext, name, None)
     for name in ("_instantiatedSession", "_activeSession"):
-        setattr(type(session), name, None)
+        setattr(SparkSession, name, None)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

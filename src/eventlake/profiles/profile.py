@@ -57,7 +57,7 @@ class Profile:
 
 @lru_cache(maxsize=200_000)
 def _track_table(profile: Profile, event: str) -> str:
-    name = fitted(profile.track_prefix + named(event), event, TABLE_LIMIT - 1)
+    name = fitted(profile.track_prefix + named(event), event, TABLE_LIMIT)
     fixed = {*dict(profile.tables).values(), profile.overflow_table}
     return f"_{name}" if name in fixed else name
 

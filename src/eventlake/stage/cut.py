@@ -7,7 +7,7 @@ the content and the target size only, so the same content always gives the same 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from tempfile import SpooledTemporaryFile
 from typing import IO, Protocol
@@ -42,7 +42,7 @@ class _Compressor(Protocol):
 
 
 class _Object:
-    """The object being written: hash, compressor and file go on together."""
+    """The object being written: hash, compressor and file go on together, a torn end held back."""
 
     def __init__(self, compression: str) -> None:
         self._hash = blake2b(digest_size=16)
@@ -51,26 +51,54 @@ class _Object:
             if compression == "gz"
             else zstandard.ZstdCompressor(_ZSTD_LEVEL, write_checksum=True).compressobj()
         )
-        self._file = SpooledTemporaryFile(max_size=_MEMORY_BYTES)  # noqa: SIM115  # the Cut owns it
-        self.raw_size = 0
-        self._line_feeds = 0
-        self._last = b""
+        self._file = SpooledTemporaryFile(max_size=_MEMORY_BYTES)  # noqa: SIM115  # see discard()
+        self._handed_on = False
+        self._held: list[bytes] = []
+        self._lines = 0
+        self._ends_whole = True
+        self.size = 0
 
     def write(self, data: bytes) -> None:
-        if not data:
-            return
-        self._hash.update(data)
-        self._file.write(self._compressor.compress(data))
-        self.raw_size += len(data)
-        self._line_feeds += data.count(b"\n")
-        self._last = data[-1:]
+        """Adds bytes; those after the last line feed may still turn out to be torn."""
+        self.size += len(data)
+        whole = data.rfind(b"\n") + 1
+        if whole:
+            self._keep(data[:whole])
+        if whole < len(data):
+            self._held.append(data[whole:])
+            if sum(map(len, self._held)) > _TORN_BYTES:
+                self._keep(b"")
+
+    def torn(self) -> bytes:
+        """Takes out what follows the last line feed."""
+        torn = b"".join(self._held)
+        self._held.clear()
+        self.size -= len(torn)
+        return torn
 
     def close(self) -> Cut:
+        """Ends the object; what was held back is part of it."""
+        self._keep(b"")
         self._file.write(self._compressor.flush())
         size = self._file.tell()
         self._file.seek(0)
-        lines = self._line_feeds + (self._last != b"\n")
-        return Cut(self._hash.hexdigest(), self._file, size, self.raw_size, lines)
+        lines = self._lines + (not self._ends_whole)
+        self._handed_on = True
+        return Cut(self._hash.hexdigest(), self._file, size, self.size, lines)
+
+    def discard(self) -> None:
+        """Drops an object that was not closed; a closed one belongs to whoever has its Cut."""
+        if not self._handed_on:
+            self._file.close()
+
+    def _keep(self, data: bytes) -> None:
+        data = b"".join([*self._held, data])
+        self._held.clear()
+        if data:
+            self._hash.update(data)
+            self._file.write(self._compressor.compress(data))
+            self._lines += data.count(b"\n")
+            self._ends_whole = data.endswith(b"\n")
 
 
 def cuts(
@@ -81,42 +109,32 @@ def cuts(
     Of a damaged stream the torn last line is not staged; it comes with the Damage, at the end.
     """
     current = _Object(compression)
-    line = 1
-    held: list[bytes] = []
-    held_bytes = 0
-    for piece in pieces:
-        if isinstance(piece, Damage):
-            torn = b"".join(held)
-            if piece.whole:
-                current.write(torn)
-            if current.raw_size:
+    lines = 0
+    damage: Damage | None = None
+    try:
+        for piece in pieces:
+            if isinstance(piece, Damage):
+                torn = b"" if piece.whole else current.torn()
+                damage = replace(piece, fragment=torn[:_FRAGMENT_BYTES])
+                break
+            at = 0
+            while end := _cut_at(piece, at, cut_bytes - current.size):
+                current.write(piece[at:end])
                 cut = current.close()
                 yield cut
-                line += cut.lines
-            yield Damage(piece.offset, piece.reason, line, torn[:_FRAGMENT_BYTES], piece.whole)
-            return
-        at = 0
-        while (end := _cut_at(piece, at, cut_bytes - current.raw_size - held_bytes)) >= 0:
-            current.write(b"".join([*held, piece[at:end]]))
-            held, held_bytes, at = [], 0, end
+                lines += cut.lines
+                current, at = _Object(compression), end
+            current.write(piece[at:])
+        if current.size:
             cut = current.close()
             yield cut
-            line += cut.lines
-            current = _Object(compression)
-        whole = piece.rfind(b"\n", at) + 1
-        if whole > at:
-            current.write(b"".join([*held, piece[at:whole]]))
-            held, held_bytes, at = [], 0, whole
-        held.append(piece[at:])
-        held_bytes += len(piece) - at
-        if held_bytes > _TORN_BYTES:
-            current.write(b"".join(held))
-            held, held_bytes = [], 0
-    current.write(b"".join(held))
-    if current.raw_size:
-        yield current.close()
+            lines += cut.lines
+    finally:
+        current.discard()
+    if damage:
+        yield replace(damage, line=lines + 1)
 
 
 def _cut_at(piece: bytes, at: int, wanted: int) -> int:
-    """The end of the first line in `piece[at:]` that ends `wanted` bytes on or later, or -1."""
-    return piece.find(b"\n", at + max(0, wanted - 1)) + 1 or -1
+    """The end of the first line in `piece[at:]` that ends `wanted` bytes on or later, or 0."""
+    return piece.find(b"\n", at + max(0, wanted - 1)) + 1

@@ -54,59 +54,86 @@ def chunks(blocks: Iterable[bytes | memoryview]) -> Iterator[bytes | Damage]:
 
 
 def lines(pieces: Iterable[bytes | Damage], max_line: int) -> Iterator[Lines | TooLarge | Damage]:
-    """Batches of lines in order, lines of more than `max_line` bytes as TooLarge, Damage last.
+    r"""Batches of lines in order, lines of more than `max_line` bytes as TooLarge, Damage last.
 
     Holds one batch and never more of a line than `max_line` and a batch. The last line counts
     without a line feed too, unless the archive is damaged: then it belongs to the damage.
 
-    >>> for batch in lines([b"a\\nbcde\\nf"], max_line=3):
+    >>> for batch in lines([b"a\nbcde\nf"], max_line=3):
     ...     print(batch)
     Lines(first=1, lines=[b'a'])
     TooLarge(number=2, size=4, prefix=b'bcde')
     Lines(first=3, lines=[b'f'])
     """
-    number = 1
-    parts: list[bytes] = []
-    fresh = 0
-    too_large: TooLarge | None = None
+    splitter = _Splitter(max_line)
     damage: Damage | None = None
     for piece in pieces:
         if isinstance(piece, Damage):
             damage = piece
             break
-        if too_large:
-            ends = piece.find(b"\n")
-            too_large = _longer(too_large, len(piece) if ends < 0 else ends)
-            if ends < 0:
-                continue
-            yield too_large
-            too_large, number = None, number + 1
-            parts.append(piece[ends + 1 :])
-        else:
-            parts.append(piece)
-        fresh += len(piece)
-        if fresh < _BATCH_BYTES:
-            continue
-        split = b"".join(parts).split(b"\n")
-        rest = split.pop()
-        yield from _batches(number, split, max_line)
-        number += len(split)
-        if len(rest) > max_line:
-            too_large = TooLarge(number, len(rest), rest[:PREFIX_BYTES])
-            rest = b""
-        parts, fresh = [rest], 0
-    split = b"".join(parts).split(b"\n")
-    rest = split.pop()
-    if rest and (not damage or damage.whole):
-        split.append(rest)
-        rest = b""
-    yield from _batches(number, split, max_line)
-    if too_large and (not damage or damage.whole):
-        yield too_large
-        number, too_large = number + 1, None
+        yield from splitter.add(piece)
+    fragment = b""
+    if damage and not damage.whole:
+        yield from splitter.split()
+        fragment = splitter.torn()
+    else:
+        yield from splitter.end()
     if damage:
-        fragment = too_large.prefix if too_large else rest[:PREFIX_BYTES]
-        yield replace(damage, line=number + len(split), fragment=fragment)
+        yield replace(damage, line=splitter.number, fragment=fragment)
+
+
+class _Splitter:
+    """Where the splitting of a stream into lines stands."""
+
+    __slots__ = ("_fresh", "_max_line", "_parts", "_too_large", "number")
+
+    def __init__(self, max_line: int) -> None:
+        self.number = 1
+        self._max_line = max_line
+        self._parts: list[bytes] = []
+        self._fresh = 0
+        self._too_large: TooLarge | None = None
+
+    def add(self, piece: bytes) -> Iterator[Lines | TooLarge]:
+        """Takes a piece; gives a batch when there is enough for one."""
+        if self._too_large:
+            ends = piece.find(b"\n")
+            self._too_large = _longer(self._too_large, len(piece) if ends < 0 else ends)
+            if ends < 0:
+                return
+            yield from self.end()
+            piece = piece[ends + 1 :]
+        self._parts.append(piece)
+        self._fresh += len(piece)
+        if self._fresh >= _BATCH_BYTES:
+            yield from self.split()
+
+    def split(self, *, ended: bool = False) -> Iterator[Lines | TooLarge]:
+        """Every line that has ended; of one that is too large already, only the beginning stays."""
+        split = b"".join(self._parts).split(b"\n")
+        rest = split.pop()
+        if ended and rest:
+            split.append(rest)
+            rest = b""
+        first, self.number = self.number, self.number + len(split)
+        if len(rest) > self._max_line:
+            self._too_large = TooLarge(self.number, len(rest), rest[:PREFIX_BYTES])
+            rest = b""
+        self._parts, self._fresh = [rest], 0
+        yield from _batches(first, split, self._max_line)
+
+    def end(self) -> Iterator[Lines | TooLarge]:
+        """Everything left; what has no line feed is a line too."""
+        if self._too_large:
+            yield self._too_large
+            self._too_large = None
+            self.number += 1
+        else:
+            yield from self.split(ended=True)
+
+    def torn(self) -> bytes:
+        """The beginning of the line that has not ended."""
+        return self._too_large.prefix if self._too_large else b"".join(self._parts)[:PREFIX_BYTES]
 
 
 def _longer(line: TooLarge, by: int) -> TooLarge:

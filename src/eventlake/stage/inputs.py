@@ -51,7 +51,7 @@ def inputs(argument: str) -> Iterator[Entry]:
         yield Input(STDIN, streams=True)
         return
     try:
-        mode = os.stat(argument).st_mode
+        mode = Path(argument).stat().st_mode
     except OSError as error:
         yield unreadable(argument, error)
         return
@@ -60,7 +60,7 @@ def inputs(argument: str) -> Iterator[Entry]:
         yield Input(argument, streams=not stat.S_ISREG(mode))
         return
     found = False
-    for entry in _walk(argument, set()):
+    for entry in _walk(Path(argument), set()):
         found = found or not isinstance(entry, Skipped)
         yield entry
     if not found:
@@ -79,54 +79,55 @@ def printable(path: str) -> str:
 def unreadable(path: str, error: OSError) -> InputError:
     """The error for a file or folder the system does not give us."""
     if isinstance(error, FileNotFoundError):
-        hint = "check the path; a link may point to nothing" if os.path.islink(path) else ""
-        hint = hint or "check the path"
+        linked = Path(path).is_symlink()
+        hint = "the link points to nothing" if linked else "check the path"
         return InputError("INPUT_NOT_FOUND", "there is no such file", hint, printable(path))
     hint = "make it readable for this user" if isinstance(error, PermissionError) else ""
     message = f"the input cannot be read: {error.strerror or error}"
     return InputError("INPUT_UNREADABLE", message, hint, printable(path))
 
 
-def _walk(folder: str, seen: set[tuple[int, int]]) -> Iterator[Entry]:
+def _walk(folder: Path, seen: set[tuple[int, int]]) -> Iterator[Entry]:
     """Depth first, by name. A folder met again, by whatever link, is not entered again."""
     try:
-        status = os.stat(folder)
-        names = sorted(os.listdir(folder), key=os.fsencode)
+        status = folder.stat()
+        entries = sorted(folder.iterdir(), key=os.fsencode)
     except OSError as error:
-        yield unreadable(folder, error)
+        yield unreadable(str(folder), error)
         return
     identity = (status.st_dev, status.st_ino)
     if identity in seen:
-        yield Skipped(printable(folder), "a link to a folder that was read already")
+        yield Skipped(printable(str(folder)), "a link to a folder that was read already")
         return
     seen.add(identity)
-    for name in names:
-        path = os.path.join(folder, name)
-        if name.startswith((".", "_")):
-            yield Skipped(printable(path), "hidden")
-            continue
-        try:
-            mode = os.stat(path).st_mode
-        except OSError as error:
-            yield unreadable(path, error)
-            continue
-        if stat.S_ISDIR(mode):
-            yield from _walk(path, seen)
-        elif not stat.S_ISREG(mode):
-            yield Skipped(printable(path), "no regular file")
-        else:
-            why = _why_not(path)
-            yield Skipped(printable(path), why) if why else Input(path)
+    for path in entries:
+        yield from _entry(path, seen)
 
 
-def _why_not(path: str) -> str | None:
-    name = os.path.basename(path).lower()
-    if _RAW_ARCHIVE in Path(path).absolute().parts:
+def _entry(path: Path, seen: set[tuple[int, int]]) -> Iterator[Entry]:
+    if path.name.startswith((".", "_")):
+        yield Skipped(printable(str(path)), "hidden")
+        return
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        yield unreadable(str(path), error)
+        return
+    if stat.S_ISDIR(mode):
+        yield from _walk(path, seen)
+        return
+    why = _why_not(path) if stat.S_ISREG(mode) else "no regular file"
+    yield Skipped(printable(str(path)), why) if why else Input(str(path))
+
+
+def _why_not(path: Path) -> str | None:
+    name = path.name.lower()
+    if _RAW_ARCHIVE in path.absolute().parts:
         return None if name.endswith(".gz") else "not a .gz of a raw archive"
     if name.endswith(_SUFFIXES):
         return None
     try:
-        with open(path, "rb") as file:
+        with path.open("rb") as file:
             head = file.read(512)
     except OSError:
         # Let staging report it.

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import chain
+from pathlib import Path
 from threading import Event
 from typing import IO, Literal
 
@@ -81,7 +82,7 @@ def _outcome(entry: Entry, target: Target) -> Sent:
     try:
         if entry.path == STDIN:
             return stage(sys.stdin.buffer, "standard input", target)
-        with open(entry.path, "rb", buffering=0) as file:
+        with Path(entry.path).open("rb", buffering=0) as file:
             return stage(file, entry.name, target)
     except OSError as error:
         return Sent(entry.name, "failed", error=unreadable(entry.path, error))
@@ -94,7 +95,7 @@ def stage(file: IO[bytes], name: str, target: Target) -> Sent:
     """
     pieces = chunks(_blocks(file, target.stop))
     head, taken, ended = _head(pieces)
-    wrong = refusal(head, ended, name)
+    wrong = refusal(head, name, whole=ended)
     if wrong:
         return Sent(name, "failed", error=wrong)
     digests: list[str] = []

@@ -31,7 +31,7 @@ _ARRAY_HINT = "`jq -c '.[]' FILE | eventlake send --source SLUG -`"
 _OBJECTS_HINT = "`jq -c . FILE | eventlake send --source SLUG -`"
 
 
-def refusal(head: bytes, whole: bool, name: str) -> InputError | None:
+def refusal(head: bytes, name: str, *, whole: bool) -> InputError | None:
     """Why an input that begins with `head` cannot be staged, or None.
 
     `whole` says that there is nothing after `head`.
@@ -43,7 +43,7 @@ def refusal(head: bytes, whole: bool, name: str) -> InputError | None:
         hint = "unpack it and send the folder"
         return InputError("INPUT_NOT_NDJSON", "this is a tar archive, not NDJSON", hint, name)
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
-    if not text or _has_event(text, whole):
+    if not text or _has_event(text, whole=whole):
         return None
     first = text.split(b"\n", 1)[0]
     if text[:1] == b"[":
@@ -56,7 +56,7 @@ def refusal(head: bytes, whole: bool, name: str) -> InputError | None:
     return InputError("INPUT_NOT_NDJSON", message, hint, name)
 
 
-def _has_event(text: bytes, whole: bool) -> bool:
+def _has_event(text: bytes, *, whole: bool) -> bool:
     """Whether one of the first lines is a JSON object, the first line of an array not counted.
 
     `[`, one event and `]` on lines of their own look so too: then the first line does not parse.

@@ -52,7 +52,7 @@ def add(
     slug: str,
     now: datetime,
     *,
-    id: str | None = None,  # noqa: A002  # what users call it
+    source_id: str | None = None,
     name: str | None = None,
     settings: Mapping[str, object] | None = None,
 ) -> tuple[Source, str]:
@@ -61,9 +61,8 @@ def add(
     Of two calls for one slug or id at once, one wins. A call that was cut off can be repeated.
     Raises InputError INVALID_SOURCE, SOURCE_EXISTS.
     """
-    source_id = (
-        id if id is not None else "".join(secrets.choice(_ALPHABET) for _ in range(_ID_LENGTH))
-    )
+    if source_id is None:
+        source_id = "".join(secrets.choice(_ALPHABET) for _ in range(_ID_LENGTH))
     name = name if name is not None else slug
     _check(slug, source_id, name)
     if _latest(store, slug) is not None:
@@ -115,7 +114,7 @@ def database_of(source: Source) -> str:
     return source.slug.replace("-", "_")
 
 
-def set_enabled(store: Store, slug: str, enabled: bool) -> Source:
+def set_enabled(store: Store, slug: str, *, enabled: bool) -> Source:
     """Lets a source take events, or not."""
     return _change(store, slug, lambda source: replace(source, enabled=enabled))
 

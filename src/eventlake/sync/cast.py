@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from eventlake.catalog.arrow import ARROW
 from eventlake.model.timestamps import parse_iso
 from eventlake.model.types import ColumnType
-from eventlake.sync.parse import plain
+from eventlake.sync.parse import number_value, plain
 
 Mask = npt.NDArray[np.bool_]
 
@@ -97,22 +97,16 @@ def _as(wanted: pa.DataType) -> Rule:
     return lambda values: Cast(values.cast(wanted))
 
 
-def _number(text: str) -> Decimal | None:
-    """A number's value, or None where it is beyond any column, however many digits it has."""
-    value = _CONTEXT.create_decimal(text) if len(text) < 90 else Decimal(text)
-    return value if value.is_finite() and value.adjusted() <= 32 else None
-
-
 def _number_in(text: str) -> Decimal | None:
     """The value of a string that is a JSON number."""
-    return _number(text) if _JSON_NUMBER.match(text) else None
+    return number_value(text) if _JSON_NUMBER.match(text) else None
 
 
 def _decimal_of(value: Decimal | None) -> Converted:
     if value is None:
         return None
     cell = value.quantize(_SIX_PLACES, context=_CONTEXT)
-    return (cell, cell == value) if abs(cell) < _DECIMAL_BOUND else None
+    return (cell, cell == value) if cell.copy_abs() < _DECIMAL_BOUND else None
 
 
 def _integer_of(value: Decimal | None) -> Converted:
@@ -135,7 +129,7 @@ def _float_decimals(values: pa.Array) -> Cast:
     if (exact | ~present).all():
         return Cast(cells)
     slow = pc.if_else(pa.array(exact), pa.scalar(None, pa.float64()), values)
-    others = _each(ARROW[ColumnType.DECIMAL], lambda value: _decimal_of(_number(repr(value))))(slow)
+    others = _each(ARROW[ColumnType.DECIMAL], lambda value: _decimal_of(number_value(repr(value))))(slow)
     merged = pc.if_else(pa.array(exact), cells, others.cells)
     return Cast(merged, others.lost, others.rounded)
 
@@ -177,13 +171,13 @@ _CASTS: dict[ColumnType, dict[str, Rule]] = {
     ColumnType.BIGINT: {
         "i": _as_is,
         "f": _float_integers,
-        "d": _each(pa.int64(), lambda text: _integer_of(_number(text))),
+        "d": _each(pa.int64(), lambda text: _integer_of(number_value(text))),
         "s": _each(pa.int64(), lambda text: _integer_of(_number_in(text))),
     },
     ColumnType.DECIMAL: {
         "i": _as(_DECIMAL),
         "f": _float_decimals,
-        **dict.fromkeys("nd", _each(_DECIMAL, lambda text: _decimal_of(_number(text)))),
+        **dict.fromkeys("nd", _each(_DECIMAL, lambda text: _decimal_of(number_value(text)))),
         "s": _each(_DECIMAL, lambda text: _decimal_of(_number_in(text))),
     },
     ColumnType.BOOLEAN: {"b": _as_is, "s": _each(pa.bool_(), _flag)},

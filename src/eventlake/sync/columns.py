@@ -22,7 +22,7 @@ from eventlake.model.names import Path, path_text
 from eventlake.model.timestamps import FIRST_US, parse_iso
 from eventlake.model.types import Observed
 from eventlake.profiles.profile import Profile
-from eventlake.sync.parse import Number, json_text, whole
+from eventlake.sync.parse import Number, json_text, number_value, whole
 
 # One letter per kind of array: how its values are stored until they are cast, and what it says about the column's type.
 CODES: dict[str, tuple[pa.DataType, Observed]] = {
@@ -142,7 +142,7 @@ def _rescue(values: list[Any], slot: Slot, out: Columns) -> None:
 
 
 def _dicts(values: list[Any], slot: Slot, guards: Guards, out: Columns) -> None:
-    if len(slot.path) >= guards.max_depth:
+    if len(slot.path) > guards.max_depth:
         _rescue(values, slot, out)
         return
     _objects([v or _EMPTY for v in values], slot, guards, out)
@@ -236,14 +236,10 @@ def _exact_numbers(values: list[Any], slot: Slot, guards: Guards, out: Columns) 
 
 def number_code(text: str) -> str:
     """The code of a number's text: `n` integer, `d` fraction, `h` beyond any column type."""
-    integer = not any(c in text for c in ".eE")
-    if integer:
-        return "n" if len(text.lstrip("-")) <= 32 else "h"
-    try:
-        value = abs(float(text))
-    except (ValueError, OverflowError):
+    value = number_value(text)
+    if value is None:
         return "h"
-    return "d" if value < DECIMAL_BOUND else "h"
+    return "d" if any(c in text for c in ".eE") else "n"
 
 
 def _booleans(values: list[Any], slot: Slot, guards: Guards, out: Columns) -> None:

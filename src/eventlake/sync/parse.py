@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import orjson
@@ -27,7 +28,11 @@ _LONG_RUN = b"0" * 16
 # Below about 1e-308 a float becomes zero without a word.
 _TINY = b"0e-000"
 _ZEROS = re.compile(b"0+")
+_HALVES = re.compile("[\ud800-\udfff]")
 _BEFORE_NUMBER = frozenset(b":,[ \t\r")
+# A decimal(38,6) has so many digits before the point.
+DECIMAL_DIGITS = 32
+_TINIEST = Decimal("1e-100000")
 _BLANK = b" \t\r\n"
 _BOM = b"\xef\xbb\xbf"
 
@@ -78,7 +83,7 @@ def _one_by_one(lines: list[bytes]) -> tuple[list[Any], list[int], list[tuple[in
         try:
             doc = orjson.loads(line)
         except orjson.JSONDecodeError:
-            if not line.strip(_BLANK):
+            if not line.removeprefix(_BOM).strip(_BLANK):
                 continue
             try:
                 doc = exact(line)
@@ -191,11 +196,7 @@ def _object(pairs: list[tuple[str, Any]]) -> Document:
 
 def whole(text: str) -> str:
     """`text` with U+FFFD where it has half of a surrogate pair, which no UTF-8 can hold."""
-    return (
-        text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
-        if not text.isascii()
-        else text
-    )
+    return text if text.isascii() else _HALVES.sub("\ufffd", text)
 
 
 def json_text(value: Any) -> str:
@@ -219,31 +220,52 @@ def _fragment(value: Any) -> orjson.Fragment:
 
 
 def _dumps(value: Any) -> str:
-    """`json_text` for what orjson refuses: lone surrogates, and nesting deeper than it goes."""
-    if type(value) is dict:
-        return "{" + ",".join(f"{json.dumps(k)}:{_dumps(v)}" for k, v in value.items()) + "}"
-    if type(value) is list:
-        return "[" + ",".join(map(_dumps, value)) + "]"
-    if type(value) is Number:
-        return str(value)
-    if type(value) is str:
-        return json.dumps(value)
-    return orjson.dumps(value).decode() if type(value) is not float else plain(value)
+    """`json_text` for what orjson refuses: lone surrogates, and nesting deeper than it (or a call stack) goes."""
+    out: list[str] = []
+    stack: list[Any] = [value]
+    while stack:
+        item = stack.pop()
+        if type(item) is dict:
+            stack.append(Number("}"))
+            for place, (key, child) in reversed(list(enumerate(item.items()))):
+                stack += (child, Number(f"{',' if place else ''}{json.dumps(key)}:"))
+            out.append("{")
+        elif type(item) is list:
+            stack.append(Number("]"))
+            for place, child in reversed(list(enumerate(item))):
+                stack += (child, Number("," if place else ""))
+            out.append("[")
+        elif type(item) is Number:  # also a piece of text that is ready
+            out.append(str(item))
+        elif type(item) is str:
+            out.append(json.dumps(item))
+        elif type(item) is float:
+            out.append(plain(item))
+        else:
+            out.append(orjson.dumps(item).decode())
+    return "".join(out)
 
 
 def plain(value: float) -> str:
-    """The shortest text of a float, without an exponent where it stays short.
+    """The shortest text of a float, without an exponent.
 
-    >>> [plain(v) for v in (1.5, 1000.0, 1e-05, 1e300)]
-    ['1.5', '1000.0', '0.00001', '1e+300']
+    >>> [plain(v) for v in (1.5, 1000.0, 1e-05, 1e22)]
+    ['1.5', '1000.0', '0.00001', '10000000000000000000000.0']
     """
     text = repr(value)
-    if "e-" not in text:
+    if "e" not in text:
         return text
-    mantissa, _, exponent = text.partition("e-")
-    sign, digits = ("-", mantissa[1:]) if mantissa[0] == "-" else ("", mantissa)
-    places = int(exponent)
-    if places > 20:
-        return text
-    whole_part, _, fraction = digits.partition(".")
-    return f"{sign}0.{'0' * (places - 1)}{whole_part}{fraction if fraction != '0' else ''}"
+    text = format(Decimal(text), "f")
+    return text if "." in text else f"{text}.0"
+
+
+def number_value(text: str) -> Decimal | None:
+    """The value of a number, however many digits it has; None where no decimal(38,6) holds it.
+
+    What is smaller than any decimal's exponent comes back as something as good as zero, but not zero.
+    """
+    try:
+        value = Decimal(text)
+    except InvalidOperation:
+        return _TINIEST if "e-" in text.lower() else None
+    return value if value.adjusted() < DECIMAL_DIGITS or not value else None

@@ -160,10 +160,15 @@ class Reader:
     def _add_alike(self, chunk: list[bytes], first_line: int, origin: Origin) -> None:
         """The fast way, for lines that look like those before; the others take the general one."""
         rows, kept, odd = self._shapes.rows(chunk)
+        if rows:
+            self._add_rows(rows, kept, chunk, first_line, origin)
+        # last, because they teach the next chunk another shape
         if odd:
             self._add_odd(chunk, odd, first_line, origin)
-        if not rows:
-            return
+
+    def _add_rows(
+        self, rows: list[Any], kept: list[int], chunk: list[bytes], first_line: int, origin: Origin
+    ) -> None:
         envelope = self._shapes.envelope(rows)
         batch = self._wanted(envelope["type"], envelope["event"], kept, chunk, first_line, origin)
         if not len(batch.order):

@@ -116,7 +116,9 @@ def _decide(
     room = limits.max_columns - len(known) - (RESCUED not in known) - sum(name in leading for name in (*new, *always))
     rest = sorted((name for name in new if name not in leading), key=lambda name: (-seen[name].values, name))
     refused = rest[max(0, room) :]
-    added = [name for name in leading if name in {*new, *always}] + sorted(rest[: max(0, room)])
+    kept = [name for name in leading if name in {*new, *always}] + sorted(rest[: max(0, room)])
+    # leading columns open a new table; in an old one all that is new goes last, by name
+    added = sorted(kept) if stored else kept
     columns = tuple(
         Column(name, _type(name, seen.get(name), profile), tuple(sorted(seen[name].paths)) if name in seen else (), now)
         for name in added

@@ -27,6 +27,7 @@ _MOST_FIELDS = 64
 # Documents that a chunk is learned from; a walk through one costs ten microseconds.
 _SAMPLE = 256
 _MOST_LEAVES = 300
+_DEEPEST = 8
 # Failed attempts on the context after which it is left to the general way.
 _PATIENCE = 12
 
@@ -144,8 +145,8 @@ class _NoSchemaError(Exception):
     """The context has what Arrow's reader cannot give back as it came: arrays, fractions, two types at one path."""
 
 
-def _merge(node: dict[str, Any], doc: Any) -> None:
-    if type(doc) is not dict:
+def _merge(node: dict[str, Any], doc: Any, depth: int = 0) -> None:
+    if type(doc) is not dict or depth > _DEEPEST:
         raise _NoSchemaError
     for key, value in doc.items():
         before = node.get(key)
@@ -156,7 +157,7 @@ def _merge(node: dict[str, Any], doc: Any) -> None:
                 before = node[key] = {}
             if type(before) is not dict:
                 raise _NoSchemaError
-            _merge(before, value)
+            _merge(before, value, depth + 1)
         else:
             leaf = _LEAVES.get(type(value))
             if leaf is None or (before is not None and before != leaf):

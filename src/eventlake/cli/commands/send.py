@@ -20,7 +20,7 @@ from eventlake.stage.send import send as stage_all
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per input.")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.pass_obj
-def send(context: Context, slug: str, as_json: bool, paths: tuple[str, ...]) -> None:
+def send(context: Context, slug: str, paths: tuple[str, ...], *, as_json: bool) -> None:
     """Stage NDJSON files, folders of them, a Segment raw archive, or `-` for standard input.
 
     Plain, .gz and .zst are told apart by content. The same content is staged once, however often
@@ -36,15 +36,15 @@ def send(context: Context, slug: str, as_json: bool, paths: tuple[str, ...]) -> 
     try:
         for sent in stage_all(paths, target):
             progress("")
-            _show(sent, as_json)
+            _show(sent, as_json=as_json)
             outcomes.append(sent)
             progress(f"{len(outcomes)} inputs, {human_bytes(sum(each.bytes for each in outcomes))}")
     finally:
         progress("")
-    _finish(outcomes, as_json)
+    _finish(outcomes, as_json=as_json)
 
 
-def _show(sent: Sent, as_json: bool) -> None:
+def _show(sent: Sent, *, as_json: bool) -> None:
     if as_json:
         print_json(_record(sent))
     elif sent.status == "skipped":
@@ -64,7 +64,7 @@ def _show(sent: Sent, as_json: bool) -> None:
         )
 
 
-def _finish(outcomes: Sequence[Sent], as_json: bool) -> None:
+def _finish(outcomes: Sequence[Sent], *, as_json: bool) -> None:
     """The sum of all, and the error when some inputs failed or none held a line."""
     failed = [sent.error for sent in outcomes if sent.error]
     counts = Counter(sent.status for sent in outcomes)

@@ -34,20 +34,21 @@ def add(
     source_id: str | None,
     name: str | None,
     settings: tuple[str, ...],
+    *,
     as_json: bool,
 ) -> None:
     """Connect a source. Its write key is shown once and cannot be shown again."""
     own = dict(_pair(text) for text in settings)
     added, write_key = sources.add(
-        context.store, slug, datetime.now(UTC), id=source_id, name=name, settings=own
+        context.store, slug, datetime.now(UTC), source_id=source_id, name=name, settings=own
     )
-    _print_with_key(added, write_key, as_json)
+    _print_with_key(added, write_key, as_json=as_json)
 
 
 @source.command("list", epilog="Example: eventlake source list --json")
 @_JSON
 @click.pass_obj
-def list_(context: Context, as_json: bool) -> None:
+def list_(context: Context, *, as_json: bool) -> None:
     """List all sources of the lake."""
     found = sources.all_sources(context.store)
     if as_json:
@@ -64,37 +65,37 @@ def list_(context: Context, as_json: bool) -> None:
 @click.argument("slug")
 @_JSON
 @click.pass_obj
-def show(context: Context, slug: str, as_json: bool) -> None:
+def show(context: Context, slug: str, *, as_json: bool) -> None:
     """Show one source, by slug or id."""
-    _print(sources.find(context.store, slug), as_json)
+    _print(sources.find(context.store, slug), as_json=as_json)
 
 
 @source.command(epilog="Example: eventlake source enable web")
 @click.argument("slug")
 @_JSON
 @click.pass_obj
-def enable(context: Context, slug: str, as_json: bool) -> None:
+def enable(context: Context, slug: str, *, as_json: bool) -> None:
     """Let a source take and sync events again."""
-    _print(sources.set_enabled(context.store, slug, True), as_json)
+    _print(sources.set_enabled(context.store, slug, enabled=True), as_json=as_json)
 
 
 @source.command(epilog="Example: eventlake source disable web")
 @click.argument("slug")
 @_JSON
 @click.pass_obj
-def disable(context: Context, slug: str, as_json: bool) -> None:
+def disable(context: Context, slug: str, *, as_json: bool) -> None:
     """Stop a source from taking and syncing events. Its tables stay."""
-    _print(sources.set_enabled(context.store, slug, False), as_json)
+    _print(sources.set_enabled(context.store, slug, enabled=False), as_json=as_json)
 
 
 @source.command("rotate-key", epilog="Example: eventlake source rotate-key web")
 @click.argument("slug")
 @_JSON
 @click.pass_obj
-def rotate_key(context: Context, slug: str, as_json: bool) -> None:
+def rotate_key(context: Context, slug: str, *, as_json: bool) -> None:
     """Replace the write key of a source. The old one stops working at once."""
     changed, write_key = sources.rotate_key(context.store, slug)
-    _print_with_key(changed, write_key, as_json)
+    _print_with_key(changed, write_key, as_json=as_json)
 
 
 @source.command("copy-settings", epilog="Example: eventlake source copy-settings web ios")
@@ -102,9 +103,9 @@ def rotate_key(context: Context, slug: str, as_json: bool) -> None:
 @click.argument("target", metavar="TO")
 @_JSON
 @click.pass_obj
-def copy_settings(context: Context, origin: str, target: str, as_json: bool) -> None:
+def copy_settings(context: Context, origin: str, target: str, *, as_json: bool) -> None:
     """Give a source the settings of another, on or off included."""
-    _print(sources.copy_settings(context.store, origin, target), as_json)
+    _print(sources.copy_settings(context.store, origin, target), as_json=as_json)
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -125,7 +126,7 @@ def _record(each: Source) -> dict[str, object]:
     }
 
 
-def _print(each: Source, as_json: bool) -> None:
+def _print(each: Source, *, as_json: bool) -> None:
     record = _record(each)
     if as_json:
         print_json(record)
@@ -134,7 +135,7 @@ def _print(each: Source, as_json: bool) -> None:
     print_fields({key: v for key, v in record.items() if key != "settings"} | own)
 
 
-def _print_with_key(each: Source, write_key: str, as_json: bool) -> None:
+def _print_with_key(each: Source, write_key: str, *, as_json: bool) -> None:
     if as_json:
         print_json(_record(each) | {"write_key": write_key})
         return

@@ -7,18 +7,20 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from lakes import LakeHere, lake_here
 from oracle import golden
-from oracle.compare import differences, schema_differences
+from oracle.compare import differences
 from oracle.events import Settings, Staged
 from oracle.oracle import Result, merged, sync_all
 from strategies import events as streams
 
 few = settings(
-    max_examples=60,
+    max_examples=40,
+    # a failing stream is short enough to be read as it is; making it shorter takes minutes
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
@@ -47,10 +49,15 @@ def assert_same(lake: LakeHere, results: list[Result]) -> None:
     """Tables, rows, cells, schemas and counts of all syncs."""
     assert len(lake.summaries) == len(results)
     assert differences(merged(results), lake.tables()) == []
-    # a table of which every row was a duplicate is not made
     stored = results[-1].schemas if results else {}
-    expected = {table: columns for table, columns in stored.items() if table in lake.state.schemas}
-    assert schema_differences(expected, lake.schemas()) == []
+    actual = lake.schemas()
+    rows = merged(results)
+    for table, columns in stored.items():
+        filled = {name for group in rows.get(table, {}).values() for row in group for name in row if row[name] is not None}
+        names = {name for name, _ in actual.get(table, [])}
+        # what only dropped duplicates had is decided nowhere: a column for it may be there or not
+        assert filled <= names, table
+        assert [column for column in columns if column[0] in names] == actual.get(table, [])
     for summary, result in zip(lake.summaries, results, strict=True):
         assert summary["status"] == "finished", summary
         events, values = result.events, result.values

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import importlib
 import os
+import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import unquote, urlsplit
 
@@ -40,6 +42,7 @@ __all__ = [
     "read",
     "read_or_none",
     "remove",
+    "remove_folder",
     "translated",
 ]
 
@@ -161,6 +164,16 @@ def remove(store: Store, keys: Sequence[str]) -> None:
             # Local, Azure and Google stores stop at the first missing object.
             for key in keys:
                 _remove_one(store, key)
+
+
+def remove_folder(store: Store, folder: str) -> None:
+    """Removes what a store on a disk keeps of a folder without objects: empty folders, halves of writes that were killed.
+
+    Elsewhere a folder is gone with its last object.
+    """
+    root = getattr(store, "prefix", None)
+    if isinstance(root, Path):
+        shutil.rmtree(root / folder, ignore_errors=True)
 
 
 def move(store: Store, src: str, dst: str) -> None:

@@ -29,6 +29,15 @@ LOCAL = {
 }
 
 
+# Workers make and drop a hundred megabytes many times over: to give them back to the system each time costs a tenth of the CPU.
+MEMORY = {
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+    "MALLOC_TRIM_THRESHOLD_": str(512 << 20),
+    "MALLOC_MMAP_THRESHOLD_": str(512 << 20),
+    "MALLOC_TOP_PAD_": str(16 << 20),
+}
+
+
 def is_local(master: str) -> bool:
     """Whether the driver's own JVM runs the tasks (`local-cluster` starts others)."""
     return re.fullmatch(r"local(\[.*\])?", master) is not None
@@ -60,6 +69,7 @@ def effective(
     `package` is the folder that holds our code, `folder` the run's own for temporary files.
     """
     settings = {**ALWAYS, "spark.driver.memory": driver_memory}
+    settings |= {f"spark.executorEnv.{name}": value for name, value in MEMORY.items()}
     if is_local(master):
         settings |= LOCAL
         settings["spark.local.dir"] = str(folder)

@@ -91,7 +91,7 @@ def launch(
     )
     local = settings.is_local(master)
     worker = python or (not local and os.environ.get("PYSPARK_PYTHON")) or sys.executable
-    env = dict(os.environ)
+    env = settings.MEMORY | os.environ
     socket = folder.path / "warm"
     prefork = None
     if local:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import orjson
 import zstandard
 
+from eventlake.errors import StateError
 from eventlake.ledger.entries import (
     VERSION,
     Committed,
@@ -24,6 +25,8 @@ from eventlake.store import Store, create, guarded, read, read_or_none, remove
 
 # A reader starts at the newest checkpoint and reads fewer than this many entries after it.
 CHECKPOINT_EVERY = 16
+# A long listing is no snapshot: it may show an entry and not the one that was written before. Only a hole that stays is one.
+LOOKS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,18 @@ def folder(source_id: str) -> str:
 
 def load(store: Store, source_id: str) -> Ledger:
     """The ledger of a source as it stands. Raises StateError when it has a hole or an unreadable record."""
+    for _ in range(LOOKS - 1):
+        ledger = _look(store, source_id)
+        if isinstance(ledger, Ledger):
+            return ledger
+    ledger = _look(store, source_id)
+    if isinstance(ledger, StateError):
+        raise ledger
+    return ledger
+
+
+def _look(store: Store, source_id: str) -> Ledger | StateError:
+    """The ledger as one listing shows it, or the hole in it."""
     state = _checkpoint(store, source_id)
     prefix = f"{folder(source_id)}/ledger/"
     start = f"{prefix}{state.number:020}.z" if state.number else None
@@ -54,11 +69,11 @@ def load(store: Store, source_id: str) -> Ledger:
     for number in numbers:
         prepared_key, committed_key = _keys(source_id, number)
         if number != state.number + 1 or prepared_key not in found:
-            raise corrupt(prepared_key, ValueError(f"entry {state.number + 1} is missing"))
+            return corrupt(prepared_key, ValueError(f"entry {state.number + 1} is missing"))
         entry = entry_from(prepared_key, found[prepared_key])
         if committed_key not in found:
             if number != numbers[-1]:
-                raise corrupt(committed_key, ValueError("the commit is missing"))
+                return corrupt(committed_key, ValueError("the commit is missing"))
             return Ledger(state, entry)
         state = after(state, entry, committed_from(committed_key, found[committed_key]))
     return Ledger(state)

@@ -1,4 +1,4 @@
-"""Publish: what a sync has prepared becomes visible. Files into place, catalog, commit, report.
+"""Publish: what a sync has prepared becomes visible. Files into place, catalog, report, commit.
 
 Every step can be repeated, by the same sync or by the next one that finds the entry prepared and not committed: this is where
 a crash is rolled forward. A table whose folder takes no files is left for the next sync; the others commit.
@@ -6,10 +6,12 @@ a crash is rolled forward. A table whose folder takes no files is left for the n
 
 from __future__ import annotations
 
+import secrets
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
 from eventlake.catalog.protocol import Catalog
@@ -21,7 +23,7 @@ from eventlake.model.layout import PartitionLayout
 from eventlake.model.schema import TableSchema
 from eventlake.profiles.profile import Profile
 from eventlake.report.reports import write_report
-from eventlake.store import Store, keys, move, remove
+from eventlake.store import Store, keys, move, remove, remove_folder
 
 # Moves are requests that wait for the store, not work for this machine.
 _THREADS = 16
@@ -47,23 +49,50 @@ def publish(target: Target, state: State, entry: Entry, now: Callable[[], str]) 
     unmoved, errors = _move_tables(store, (*state.unmoved, *entry.files))
     register(target, entry)
     committed = Committed(entry.number, now(), tuple(unmoved))
+    # before the commit, because nobody would write it after a crash that follows the commit
+    summary = _report(target, state, entry, committed, errors)
     after = log.commit(store, state, entry, committed)
-    moved = [file for file in state.unmoved if file not in unmoved]
-    summary = _summary(entry, committed, errors, moved)
-    write_report(store, summary, target.database, target.bucket)
-    kept = {file.staged for file in unmoved}
-    clear(store, run_folder(entry.source_id, entry.run_id), kept)
+    if after.unmoved != committed.unmoved:
+        # another sync has published the same entry and was first: what it says holds
+        summary = _report(target, state, entry, replace(committed, unmoved=after.unmoved), errors)
+    sweep(store, entry.source_id, after)
     return after, summary
 
 
-def run_folder(source_id: str, run_id: str) -> str:
-    """Where a run keeps what nobody else may see yet."""
-    return f"{log.folder(source_id)}/runs/{run_id}"
+def run_folder(source_id: str, number: int, run_id: str) -> str:
+    """A new folder for what nobody else may see yet of a run that wants to become entry `number`.
+
+    The number tells when the folder is of no use any more, the token keeps runs apart that began in the same microsecond.
+    """
+    return f"{log.folder(source_id)}/runs/{number:020}-{run_id}-{secrets.token_hex(4)}"
 
 
-def clear(store: Store, folder: str, kept: set[str] | frozenset[str] = frozenset()) -> None:
-    """Remove a run's folder."""
-    remove(store, [meta["path"] for meta in keys(store, folder) if meta["path"] not in kept])
+def sweep(store: Store, source_id: str, state: State) -> None:
+    """Remove the folders of runs that are over: those of entries already committed, whoever has made them or crashed in them.
+
+    A sync that is still at work on such an entry has lost. Files that are still to be moved stay. What cannot be removed
+    now is removed by a later sync.
+    """
+    runs = f"{log.folder(source_id)}/runs/"
+    kept = {file.staged for file in state.unmoved}
+    with suppress(Error):
+        over: defaultdict[str, list[str]] = defaultdict(list)
+        for key in (meta["path"] for meta in keys(store, runs)):
+            folder = key.removeprefix(runs).partition("/")[0]
+            number = folder.partition("-")[0]
+            if number.isdigit() and int(number) <= state.number:
+                over[runs + folder].append(key)
+        for folder, found in over.items():
+            clear(store, folder, found, kept)
+
+
+def clear(store: Store, folder: str, found: Collection[str] | None = None, kept: Collection[str] = ()) -> None:
+    """Remove a run's folder, less the objects in `kept`. `found` is what is in it, if that is known."""
+    if found is None:
+        found = [meta["path"] for meta in keys(store, folder)]
+    remove(store, [key for key in found if key not in kept])
+    if not any(key in kept for key in found):
+        remove_folder(store, folder)
 
 
 def _move_tables(store: Store, files: Sequence[DataFile]) -> tuple[list[DataFile], dict[str, Error]]:
@@ -76,8 +105,6 @@ def _move_tables(store: Store, files: Sequence[DataFile]) -> tuple[list[DataFile
         try:
             for file in tables[table]:
                 move(store, file.staged, file.key)
-        except StateError:
-            raise
         except Error as error:
             return error
         return None
@@ -85,8 +112,6 @@ def _move_tables(store: Store, files: Sequence[DataFile]) -> tuple[list[DataFile
     with ThreadPoolExecutor(_THREADS) as pool:
         outcomes = dict(zip(tables, pool.map(move_table, tables), strict=True))
     errors = {table: error for table, error in outcomes.items() if error}
-    if errors and len(errors) == len(tables):
-        raise next(iter(errors.values()))
     return [file for file in files if file.table in errors], errors
 
 
@@ -103,6 +128,18 @@ def register(target: Target, entry: Entry) -> None:
             target.catalog.apply(target.database, change)
     for table, folders in sorted(partitions.items()):
         target.catalog.add_partitions(target.database, table, sorted(folders))
+
+
+def _report(
+    target: Target, state: State, entry: Entry, committed: Committed, errors: Mapping[str, Error]
+) -> dict[str, Any]:
+    """Write the report of an entry that is committed like this, and return its summary."""
+    moved = [file for file in state.unmoved if file not in committed.unmoved]
+    unknown = StateError("NOT_MOVED", "another sync could not move the files", "the next sync tries again", "")
+    failed = {file.table: errors.get(file.table, unknown) for file in committed.unmoved}
+    summary = _summary(entry, committed, failed, moved)
+    write_report(target.store, summary, target.database, target.bucket)
+    return summary
 
 
 def _summary(
@@ -123,9 +160,13 @@ def _summary(
         elif name in rows_back:
             table = {**table, "row_count": table["row_count"] + rows_back.pop(name)}
         tables.append(table)
-    for name, rows in rows_back.items():
-        if name not in errors:
-            tables.append(table_summary(name, rows))
+    tables += [table_summary(name, rows) for name, rows in rows_back.items() if name not in errors]
+    named = {table["table_name"] for table in tables}
+    tables += [
+        {**table_summary(name), "error": str(error), "error_code": error.code}
+        for name, error in errors.items()
+        if name not in named
+    ]
     rows = sum(file.rows for file in moved)
     events = {**events, "read": events["read"] + rows, "rows": events["rows"] + rows}
     failed = any(table["error"] for table in tables)

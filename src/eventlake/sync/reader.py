@@ -25,7 +25,7 @@ from eventlake.sync.columns import CODES, Columns, Guards, Rescue, Slot, columns
 from eventlake.sync.fills import FILLED, Origin, adopt, fill_timestamps, message_hashes, received_times
 from eventlake.sync.packets import RECEIVED, RESCUE, Bundle, Packet, bucket_bounds, encode, sorted_ids
 from eventlake.sync.parse import Document, Number, documents, whole
-from eventlake.sync.shapes import OWN, Shapes
+from eventlake.sync.shapes import OWN, Broken, Shapes, without
 
 # Events whose own columns are gathered before they are extracted: the cost of a column is spread over so many rows.
 GATHER = 512
@@ -60,6 +60,7 @@ class _Batch:
     kinds: npt.NDArray[np.int64]
     lines: list[int]
     checks: npt.NDArray[np.uint32]
+    rejects: list[Reject]
     received: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
 
 
@@ -160,8 +161,13 @@ class Reader:
     def _add_alike(self, chunk: list[bytes], first_line: int, origin: Origin) -> None:
         """The fast way, for lines that look like those before; the others take the general one."""
         rows, kept, odd = self._shapes.rows(chunk)
-        if rows:
-            self._add_rows(rows, kept, chunk, first_line, origin)
+        while rows:
+            try:
+                self._add_rows(rows, kept, chunk, first_line, origin)
+                break
+            except Broken as broken:
+                odd = sorted([*odd, *(kept[row] for row in broken.rows)])
+                rows, kept = without(rows, broken.rows), without(kept, broken.rows)
         # last, because they teach the next chunk another shape
         if odd:
             self._add_odd(chunk, odd, first_line, origin)
@@ -169,15 +175,21 @@ class Reader:
     def _add_rows(
         self, rows: list[Any], kept: list[int], chunk: list[bytes], first_line: int, origin: Origin
     ) -> None:
+        """Take in rows that were decoded the fast way. Raises `Broken` before anything of them is taken."""
         envelope = self._shapes.envelope(rows)
-        batch = self._wanted(envelope["type"], envelope["event"], kept, chunk, first_line, origin)
-        if not len(batch.order):
-            return
+        batch = self._sorted(envelope["type"], envelope["event"], kept, chunk, first_line, origin)
         if batch.moved:
-            rows = list(map(rows.__getitem__, batch.order))
+            ordered = list(map(rows.__getitem__, batch.order))
             envelope = {name: list(map(values.__getitem__, batch.order)) for name, values in envelope.items()}
-        own = _own_documents(envelope.pop("properties"), envelope.pop("traits"))
-        context = self._shapes.context(rows)
+        else:
+            ordered = rows
+        try:
+            own, context = self._shapes.own(ordered), self._shapes.context(ordered)
+        except Broken as broken:
+            raise Broken({batch.order[row] for row in broken.rows}) from None
+        self._admit(batch)
+        if not ordered:
+            return
         if not isinstance(context, Columns):
             envelope["context"] = context
         part = self._shared(envelope, None, batch, origin)
@@ -192,12 +204,13 @@ class Reader:
         if origin.only is None:
             self.events += len(refused)
             for place, reason in sorted(refused):
-                self._reject(reason, chunk, which[place], first_line, origin)
+                self.rejects.append(self._reject(reason, chunk, which[place], first_line, origin))
         if not docs:
             return
         types, events = ([_hashable(doc.get(name)) for doc in docs] for name in ("type", "event"))
-        batch = self._wanted(types, events, kept, chunk, first_line, origin)
-        if not len(batch.order):
+        batch = self._sorted(types, events, kept, chunk, first_line, origin)
+        self._admit(batch)
+        if not batch.order:
             return
         docs = list(map(docs.__getitem__, batch.order))
         top = dict.fromkeys(chain.from_iterable(docs))
@@ -216,10 +229,11 @@ class Reader:
             own = [{key: value for key, value in doc.items() if key in wanted} for doc in docs]
         self._take_in(self._shared(envelope, docs, batch, origin), own, batch)
 
-    def _reject(self, reason: str, chunk: list[bytes], index: int, first_line: int, origin: Origin) -> None:
-        self.rejects.append(Reject(reason, origin.key, first_line + index, chunk[index], len(chunk[index])))
+    @staticmethod
+    def _reject(reason: str, chunk: list[bytes], index: int, first_line: int, origin: Origin) -> Reject:
+        return Reject(reason, origin.key, first_line + index, chunk[index], len(chunk[index]))
 
-    def _wanted(
+    def _sorted(
         self,
         types: list[Any],
         events: list[Any],
@@ -228,7 +242,7 @@ class Reader:
         first_line: int,
         origin: Origin,
     ) -> _Batch:
-        """The rows that are events, ordered by kind; the others are rejected."""
+        """The rows that are events, ordered by kind, and those that are none."""
         try:
             numbers = list(map(self._kinds.__getitem__, zip(types, events, strict=True)))
         except TypeError:  # an object or a list where a name should be cannot be looked up
@@ -239,17 +253,21 @@ class Reader:
         kinds = np.array(numbers)
         order = np.argsort(kinds, kind="stable")
         refused = int(np.searchsorted(kinds[order], 0))
-        for row in sorted(order[:refused].tolist()):
-            if numbers[row] in _REASONS:
-                self.events += 1
-                self._reject(_REASONS[numbers[row]], chunk, kept[row], first_line, origin)
+        rejects = [
+            self._reject(_REASONS[numbers[row]], chunk, kept[row], first_line, origin)
+            for row in sorted(order[:refused].tolist())
+            if numbers[row] in _REASONS
+        ]
         order = order[refused:]
-        self.events += len(order)
         moved = len(order) < len(kinds) or bool((np.diff(order) != 1).any())
         places = order.tolist()
         lines = list(map(kept.__getitem__, places))
         checks = np.array(list(map(isal_zlib.crc32, map(chunk.__getitem__, lines))), np.uint32)
-        return _Batch(places, moved, kinds[order], [first_line + line for line in lines], checks)
+        return _Batch(places, moved, kinds[order], [first_line + line for line in lines], checks, rejects)
+
+    def _admit(self, batch: _Batch) -> None:
+        self.rejects += batch.rejects
+        self.events += len(batch.rejects) + len(batch.order)
 
     def _shared(
         self, envelope: dict[str, list[Any]], docs: list[Document] | None, batch: _Batch, origin: Origin

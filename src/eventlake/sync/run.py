@@ -6,7 +6,7 @@ import gc
 import pickle
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -86,18 +86,24 @@ def sync(
             summary = rolled or summary
             plan = plan_of(state)
         if not plan.tasks and not state.unmoved:
+            publish.sweep(target.store, source_id, state)
             return summary or _nothing_new(source_id, clock)
         job.begin()
         run_id = run_number(clock())
-        folder = publish.run_folder(source_id, run_id)
+        folder = publish.run_folder(source_id, state.number + 1, run_id)
         try:
-            entry = _work(job, plan, state, settings, run_id, clock, progress)
-            prepared = log.prepare(target.store, entry)
+            entry = _work(job, plan, state, settings, run_id, folder, clock, progress)
         except Error:
-            publish.clear(target.store, folder)
+            with suppress(Error):
+                publish.clear(target.store, folder)
+                if log.load(target.store, source_id).state.number > state.number:
+                    # another sync has committed and swept this one's folder away
+                    continue
             raise
-        if not prepared:
-            publish.clear(target.store, folder)
+        # an error here leaves the folder: the answer may be lost and the entry be prepared
+        if not log.prepare(target.store, entry):
+            with suppress(Error):
+                publish.clear(target.store, folder)
             continue
         with progress.phase("publish", len(entry.files)):
             _, summary = publish.publish(target, state, entry, lambda: utc_text(clock()))
@@ -120,13 +126,13 @@ def _work(
     state: State,
     settings: RunSettings,
     run_id: str,
+    folder: str,
     clock: Callable[[], datetime],
     progress: Progress,
 ) -> Entry:
     """All the work of a sync up to the point where it would be prepared. Nothing of it is visible yet."""
     started_at = utc_text(clock())
     target = settings.target
-    folder = publish.run_folder(plan.source_id, run_id)
     with progress.phase("read", len(plan.tasks)):
         reads = job.each(partial(read, settings=_read_settings(settings, folder)), plan.tasks)
     progress.events = sum(done.events for done in reads)

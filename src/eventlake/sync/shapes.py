@@ -12,7 +12,6 @@ from operator import attrgetter
 from typing import Any
 
 import msgspec
-import numpy as np
 import orjson
 import pyarrow as pa
 import pyarrow.json as pj
@@ -51,44 +50,65 @@ class Shapes:
         self._add_fields(_ALWAYS)
 
     def rows(self, lines: list[bytes]) -> tuple[list[Any], list[int], list[int]]:
-        """Decoded lines, the indexes of their lines, and the indexes of the lines that must take the general way."""
-        odd = set(lines_with_inexact_numbers(lines))
-        if not odd:
-            try:
-                return list(map(self._decode, lines)), list(range(len(lines))), []
-            except (msgspec.DecodeError, RecursionError):
-                pass
-        rows, kept = [], []
-        for index, line in enumerate(lines):
-            if index not in odd:
+        """Decoded lines, the indexes of their lines, and of the lines that must take the general way."""
+        odd: list[int] = []
+        try:
+            rows, kept = list(map(self._decode, lines)), list(range(len(lines)))
+        except (msgspec.DecodeError, RecursionError):
+            rows, kept = [], []
+            for index, line in enumerate(lines):
                 try:
                     rows.append(self._decode(line))
                 except (msgspec.DecodeError, RecursionError):
-                    odd.add(index)
+                    odd.append(index)
                 else:
                     kept.append(index)
-        return rows, kept, sorted(odd)
+        inexact = self._inexact(rows, kept, lines)
+        if inexact:
+            odd = sorted([*odd, *map(kept.__getitem__, inexact)])
+            rows, kept = without(rows, inexact), without(kept, inexact)
+        return rows, kept, odd
+
+    def _inexact(self, rows: list[Any], kept: list[int], lines: list[bytes]) -> set[int]:
+        """Rows with a top-level fraction that a float may not hold."""
+        fractions: set[int] = set()
+        for get in self._getters.values():
+            values = list(map(get, rows))
+            if float in set(map(type, values)):
+                fractions.update(row for row, value in enumerate(values) if type(value) is float)
+        suspects = sorted(fractions)
+        return {suspects[n] for n in lines_with_inexact_numbers([lines[kept[row]] for row in suspects])}
 
     def envelope(self, rows: list[Any]) -> dict[str, list[Any]]:
-        """The values of every top-level field but `context`, properties and traits included."""
+        """The values of every top-level field but the context, properties and traits."""
         return {name: list(map(get, rows)) for name, get in self._getters.items()}
 
-    def context(self, rows: list[Any]) -> Columns | list[Document | None]:
-        """The columns of the rows' contexts, or their documents where these are not what was learned."""
+    def own(self, rows: list[Any]) -> list[Document]:
+        """The rows' properties and traits. Raises `Broken` for rows that must take the general way."""
+        properties = [bytes(row.properties) or b"null" for row in rows]
+        traits = [bytes(row.traits) or b"null" for row in rows]
+        return [
+            {"properties": p, "traits": t}
+            for p, t in zip(_documents(properties), _documents(traits), strict=True)
+        ]
+
+    def context(self, rows: list[Any]) -> Columns | list[Any]:
+        """The columns of the rows' contexts, or their documents where these are not what was learned.
+
+        Raises `Broken` for rows that must take the general way.
+        """
         raw = [bytes(row.context) or _EMPTY_CONTEXT for row in rows]
         if self._schema is not None and self._patience:
             try:
                 return self._context_columns(raw)
             except pa.ArrowInvalid:
                 self._patience -= 1
-        docs = [orjson.loads(text) for text in raw]
-        self._learn_context(docs)
+        docs = _documents(raw)
+        self._learn_context(docs[:_SAMPLE])
         return docs
 
     def _context_columns(self, raw: list[bytes]) -> Columns:
         data = b"\n".join(raw)
-        if not _is_utf8(data):  # Arrow's reader does not look
-            raise pa.ArrowInvalid("a context is not UTF-8")
         table = pj.read_json(pa.BufferReader(data), read_options=_READ, parse_options=self._parse)
         if table.num_rows != len(raw):
             raise pa.ArrowInvalid("a context holds a line feed")
@@ -114,12 +134,11 @@ class Shapes:
                 added = True
         if not added:
             return
-        every = (*self._columns, *OWN)
-        fields = [(f"f{n}", Any, msgspec.field(default=None, name=name)) for n, name in enumerate(every)]
-        context = ("context", msgspec.Raw, msgspec.Raw(b""))
-        shape = msgspec.defstruct("Line", [*fields, context], forbid_unknown_fields=True, gc=False)
+        fields = [(f"f{n}", Any, msgspec.field(default=None, name=name)) for n, name in enumerate(self._columns)]
+        raw = [(name, msgspec.Raw, msgspec.Raw(b"")) for name in ("context", *OWN)]
+        shape = msgspec.defstruct("Line", [*fields, *raw], forbid_unknown_fields=True, gc=False)
         self._decode = msgspec.json.Decoder(shape).decode
-        self._getters = {name: attrgetter(f"f{n}") for n, name in enumerate(every)}
+        self._getters = {name: attrgetter(f"f{n}") for n, name in enumerate(self._columns)}
 
     def _learn_context(self, docs: Iterable[Any]) -> None:
         if not self._patience:
@@ -183,15 +202,34 @@ def _columns(node: Any, slot: Slot) -> Iterable[str]:
 _READ = pj.ReadOptions(use_threads=False, block_size=1 << 30)
 
 
-def _is_utf8(data: bytes) -> bool:
-    if data.isascii():
-        return True
-    ends = pa.py_buffer(np.array([0, len(data)], np.int32))
+def without(items: list[Any], rows: set[int]) -> list[Any]:
+    """The items but those of some rows."""
+    return [item for row, item in enumerate(items) if row not in rows]
+
+
+class Broken(Exception):
+    """Rows with something inside that is no JSON: only the general way can say why."""
+
+    def __init__(self, rows: set[int]) -> None:
+        super().__init__(rows)
+        self.rows = rows
+
+
+def _documents(raw: list[bytes]) -> list[Any]:
+    inexact = lines_with_inexact_numbers(raw)
     try:
-        pa.Array.from_buffers(pa.binary(), 1, [None, ends, pa.py_buffer(data)]).cast(pa.string())
-    except pa.ArrowInvalid:
-        return False
-    return True
+        docs = list(map(orjson.loads, raw))
+    except orjson.JSONDecodeError:
+        docs, broken = [], set()
+        for row, text in enumerate(raw):
+            try:
+                docs.append(orjson.loads(text))
+            except orjson.JSONDecodeError:
+                broken.add(row)
+        raise Broken(broken) from None
+    if inexact:
+        raise Broken(set(inexact))
+    return docs
 
 
 def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
@@ -205,6 +243,7 @@ def _leaves(array: pa.Array, slot: Slot, out: Columns) -> None:
     elif array.null_count == len(array):
         return
     elif pa.types.is_string(array.type):
+        array.validate(full=True)  # Arrow's JSON reader does not look at UTF-8
         for code, part in strings_by_code(array):
             out.arrays[code, slot] = part
     else:

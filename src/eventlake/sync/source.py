@@ -6,6 +6,7 @@ Puts the parts together; the flow itself is in `run`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -153,7 +154,9 @@ def sync_source(
         except Error as second:
             summary["error"] += f"; its report could not be stored either: {second}"
         return {**summary, "hint": error.hint}
-    expire(lake, source, clock())
+    # the sync is committed whatever becomes of this; the next one tries again
+    with suppress(Error):
+        expire(lake, source, clock())
     return summary
 
 

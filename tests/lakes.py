@@ -1,4 +1,4 @@
-"""Lakes for tests: the product's own steps on a local folder, with the tasks run here instead of on Spark."""
+"""Lakes for tests: the product's own steps on a local folder, tasks run here, not on Spark."""
 
 from __future__ import annotations
 

@@ -167,7 +167,9 @@ def remove(store: Store, keys: Sequence[str]) -> None:
 
 
 def remove_folder(store: Store, folder: str) -> None:
-    """Removes what a store on a disk keeps of a folder without objects: empty folders, halves of writes that were killed.
+    """Removes what a store on a disk keeps of a folder without objects.
+
+    Empty folders, halves of writes that were killed.
 
     Elsewhere a folder is gone with its last object.
     """

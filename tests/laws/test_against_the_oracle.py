@@ -1,4 +1,4 @@
-"""Every table, row and cell equals what an independent oracle computes: golden cases and generated streams."""
+"""Every table, row and cell equals what an independent oracle computes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,13 @@ def assert_same(lake: LakeHere, results: list[Result]) -> None:
     actual = lake.schemas()
     rows = merged(results)
     for table, columns in stored.items():
-        filled = {name for group in rows.get(table, {}).values() for row in group for name in row if row[name] is not None}
+        filled = {
+            name
+            for group in rows.get(table, {}).values()
+            for row in group
+            for name in row
+            if row[name] is not None
+        }
         names = {name for name, _ in actual.get(table, [])}
         # what only dropped duplicates had is decided nowhere: a column for it may be there or not
         assert filled <= names, table
@@ -74,7 +80,6 @@ def assert_same(lake: LakeHere, results: list[Result]) -> None:
             "rounded": values.rounded,
             "rescued": values.rescued,
         }
-
 
 
 @pytest.mark.parametrize("name", golden.names())
@@ -113,7 +118,9 @@ def test_any_stream_in_any_split(syncs: list[list[bytes]]) -> None:
 
 @few
 @given(streams.placed_streams(), st.randoms(use_true_random=False))
-def test_shuffled_and_split_anew_the_tables_are_the_same(lines: list[bytes], random: object) -> None:
+def test_shuffled_and_split_anew_the_tables_are_the_same(
+    lines: list[bytes], random: object
+) -> None:
     shuffled = list(lines)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
     half = len(lines) // 2

@@ -146,7 +146,7 @@ def deep_stack() -> Iterator[None]:
         sys.setrecursionlimit(before)
 
 
-def nesting(text: str) -> int:
+def nesting(text: str) -> int:  # noqa: C901  # a scanner is one loop
     r"""How many brackets are open at once, at most; those inside strings do not count.
 
     >>> nesting('{"a[[[\\"[":[1]}')

@@ -136,7 +136,9 @@ def test_an_iso_string_names_a_moment(text: str, utc: str) -> None:
     moment = instant(text, lenient=False)
     assert moment is not None
     assert moment.at == datetime.fromisoformat(utc + "+00:00")
-    assert moment.exact == (len(text.split(".")[-1].rstrip("Z")) <= 6 or "." not in text)
+    assert moment.exact == (
+        len(text.rsplit(".", maxsplit=1)[-1].rstrip("Z")) <= 6 or "." not in text
+    )
 
 
 @pytest.mark.parametrize("text", [*texts.NEARLY_ISO, "2024-05-01Z", "2024-05-01T10:00:00."])

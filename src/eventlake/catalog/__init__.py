@@ -1,1 +1,4 @@
-"""Catalogs: where query engines learn of tables. The ledger stays the truth; a catalog is published to."""
+"""Catalogs: where query engines learn of tables.
+
+The ledger stays the truth; a catalog is published to.
+"""

@@ -1,7 +1,8 @@
 """The catalog that needs no server: one JSON object per version of a table, in the lake itself.
 
-Versions are created, never changed, so that two writers cannot undo each other and stores without conditional updates will do.
-Partitions need no registration: readers find them by their folders.
+Versions are created, never changed, so that two writers cannot undo each other and stores
+without conditional updates will do. Partitions need no registration: readers find them by their
+folders.
 """
 
 from __future__ import annotations
@@ -42,7 +43,11 @@ class BuiltinCatalog:
             changed = schema.apply(change)
             if changed == schema:
                 return
-            if create(self.store, _key(database, change.table, number + 1), _table_bytes(changed, location)):
+            if create(
+                self.store,
+                _key(database, change.table, number + 1),
+                _table_bytes(changed, location),
+            ):
                 return
 
     def add_partitions(self, database: str, table: str, partitions: Sequence[str]) -> None:
@@ -65,4 +70,6 @@ def _key(database: str, table: str, number: int) -> str:
 
 def _table_bytes(schema: TableSchema, location: str) -> bytes:
     columns = [column_json(column) for column in schema.columns]
-    return orjson.dumps({"version": VERSION, "location": location, "columns": columns}, option=orjson.OPT_INDENT_2)
+    return orjson.dumps(
+        {"version": VERSION, "location": location, "columns": columns}, option=orjson.OPT_INDENT_2
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -50,7 +51,7 @@ class _ObjectFile(io.RawIOBase):
         return data
 
 
-class _Handler(fs.FileSystemHandler):
+class _Handler(fs.FileSystemHandler):  # type: ignore[misc]  # pyarrow ships no types
     def __init__(self, store: Store) -> None:
         self.store = store
 
@@ -59,6 +60,9 @@ class _Handler(fs.FileSystemHandler):
 
     def __ne__(self, other: object) -> bool:
         return not self == other
+
+    def __hash__(self) -> int:
+        return id(self.store)
 
     def get_type_name(self) -> str:
         return "eventlake"
@@ -78,10 +82,19 @@ class _Handler(fs.FileSystemHandler):
     def _refuse(self, *_: Any, **__: Any) -> Any:
         raise NotImplementedError("the lake is read only here")
 
-    get_file_info_selector = create_dir = delete_dir = delete_dir_contents = delete_root_dir_contents = _refuse
+    get_file_info_selector = create_dir = delete_dir = delete_dir_contents = (
+        delete_root_dir_contents
+    ) = _refuse
     delete_file = move = copy_file = open_output_stream = open_append_stream = _refuse
 
 
 def file_system(store: Store) -> fs.FileSystem:
-    """The store as a pyarrow file system."""
+    """The store as a pyarrow file system: Arrow's own where the lake is a folder.
+
+    `Scanner.to_reader`, which DuckDB calls, keeps Python's lock while Arrow's threads open files;
+    where that needs Python both wait for each other, now and then, for ever.
+    """
+    folder = getattr(store, "prefix", None)
+    if isinstance(folder, Path):
+        return fs.SubTreeFileSystem(str(folder), fs.LocalFileSystem())
     return fs.PyFileSystem(_Handler(store))

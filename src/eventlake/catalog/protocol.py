@@ -9,9 +9,12 @@ from eventlake.model.schema import SchemaChange, TableSchema
 
 
 class Catalog(Protocol):
-    """A place where tables are registered. Every method can be repeated: what is there already is success.
+    """A place where tables are registered.
 
-    All raise SetupError when someone must act (permissions, a missing database) and TransientError when later may do.
+    Every method can be repeated: what is there already is success.
+
+    All raise SetupError when someone must act (permissions, a missing database) and
+    TransientError when later may do.
     """
 
     def load(self, database: str, table: str) -> TableSchema | None:

@@ -1,7 +1,10 @@
-"""SQL over the lake with DuckDB: a schema per source, a view per table, the ledger's files behind each.
+"""SQL over the lake with DuckDB.
 
-A view always has the table's full schema, whichever files it reads, and the partition columns, which prune the files. All bytes come
-through the lake's store. No query engine of ours: the SQL is DuckDB's.
+A schema per source, a view per table, the ledger's files behind each.
+
+A view always has the table's full schema, whichever files it reads, and the partition columns,
+which prune the files. All bytes come through the lake's store. No query engine of ours: the SQL
+is DuckDB's.
 """
 
 from __future__ import annotations
@@ -25,7 +28,9 @@ from eventlake.model.types import ColumnType
 from eventlake.store import Store
 
 # Statements that look at the schemas themselves need all views, others only those they name.
-_LOOKS_AROUND = re.compile(r"\b(information_schema|duckdb_\w+|pg_catalog|show|describe|summarize)\b", re.IGNORECASE)
+_LOOKS_AROUND = re.compile(
+    r"\b(information_schema|duckdb_\w+|pg_catalog|show|describe|summarize)\b", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +42,17 @@ class Database:
     layout: PartitionLayout
 
 
-def dataset(store: Store, schema: TableSchema, files: tuple[DataFile, ...], layout: PartitionLayout) -> ds.Dataset:
+def dataset(
+    store: Store, schema: TableSchema, files: tuple[DataFile, ...], layout: PartitionLayout
+) -> ds.Dataset:
     """A table as an Arrow dataset."""
     fields = [pa.field(column.name, ARROW[column.type]) for column in schema.columns]
     arrow = pa.schema([*fields, *(pa.field(key, pa.string()) for key in layout.keys)])
     form, system = ds.ParquetFileFormat(), file_system(store)
     fragments = [
-        form.make_fragment(file.key, filesystem=system, partition_expression=_expression(layout.values(file.hour)))
+        form.make_fragment(
+            file.key, filesystem=system, partition_expression=_expression(layout.values(file.hour))
+        )
         for file in files
     ]
     return ds.FileSystemDataset(fragments, arrow, form, filesystem=system)
@@ -75,7 +84,9 @@ def run_query(
         if wanted is None or "sync_reports" in wanted:
             connection.execute("CREATE SCHEMA __segment_datalake")
             connection.register("_reports", reports())
-            connection.execute("CREATE VIEW __segment_datalake.sync_reports AS SELECT * FROM _reports")
+            connection.execute(
+                "CREATE VIEW __segment_datalake.sync_reports AS SELECT * FROM _reports"
+            )
         if len(databases) == 1:
             connection.execute(f"SET schema = {_literal(databases[0].name)}")
         return connection.sql(sql)
@@ -83,15 +94,23 @@ def run_query(
         known = [f"{d.name}.{t}" for d in databases for t in sorted(d.state.schemas)]
         listed = ", ".join(known[:10]) + (", …" if len(known) > 10 else "")
         raise InputError(
-            "QUERY_FAILED", str(error).strip(), f"tables of this lake: {listed or 'none yet'}", sql[:200]
+            "QUERY_FAILED",
+            str(error).strip(),
+            f"tables of this lake: {listed or 'none yet'}",
+            sql[:200],
         ) from error
 
 
-def _view(connection: duckdb.DuckDBPyConnection, store: Store, database: Database, table: str) -> None:
+def _view(
+    connection: duckdb.DuckDBPyConnection, store: Store, database: Database, table: str
+) -> None:
     state = database.state
     name = f"_{database.name}.{table}"
-    connection.register(name, dataset(store, state.schemas[table], state.files.get(table, ()), database.layout))
-    # DuckDB shows a zoned timestamp in the session's zone, with an extension its wheel lacks: here they are plain, and UTC
+    connection.register(
+        name, dataset(store, state.schemas[table], state.files.get(table, ()), database.layout)
+    )
+    # DuckDB shows a zoned timestamp in the session's zone, with an extension its wheel lacks: here
+    # they are plain, and UTC
     times = [c.name for c in state.schemas[table].columns if c.type is ColumnType.TIMESTAMP]
     plain = ", ".join(f"{_quoted(time)}::TIMESTAMP AS {_quoted(time)}" for time in times)
     connection.execute(
@@ -102,7 +121,9 @@ def _view(connection: duckdb.DuckDBPyConnection, store: Store, database: Databas
 
 def _tables_named(connection: duckdb.DuckDBPyConnection, sql: str) -> set[str] | None:
     try:
-        return {name.rpartition(".")[2].strip('"').lower() for name in connection.get_table_names(sql)}
+        return {
+            name.rpartition(".")[2].strip('"').lower() for name in connection.get_table_names(sql)
+        }
     except duckdb.Error:
         return None
 

@@ -31,7 +31,10 @@ def table_rows(source: str, database: str, state: State) -> Iterator[dict[str, A
 
 
 def column_rows(state: State, table: str) -> Iterator[dict[str, Any]]:
-    """One line per column: type, the original paths behind it, when it was first seen, values rescued so far."""
+    """One line per column.
+
+    Type, the original paths behind it, when it was first seen, values rescued so far.
+    """
     rescued = state.rescued.get(table, {})
     names = [column.name for column in state.schemas[table].columns]
     for column in state.schemas[table].columns:
@@ -45,5 +48,3 @@ def column_rows(state: State, table: str) -> Iterator[dict[str, Any]]:
     for name, values in sorted(rescued.items()):
         if name not in names:
             yield {"column": name, "type": None, "paths": [], "first_seen": None, "rescued": values}
-
-

@@ -14,5 +14,9 @@ def chosen(store: Store, slug: str | None) -> list[Source]:
         return [sources.find(store, slug)]
     found = sources.all_sources(store)
     if not found:
-        raise InputError("SOURCE_NOT_FOUND", "this lake has no source yet", "`eventlake source add SLUG` connects one")
+        raise InputError(
+            "SOURCE_NOT_FOUND",
+            "this lake has no source yet",
+            "`eventlake source add SLUG` connects one",
+        )
     return found

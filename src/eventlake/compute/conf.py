@@ -29,7 +29,8 @@ LOCAL = {
 }
 
 
-# Workers make and drop a hundred megabytes many times over: to give them back to the system each time costs a tenth of the CPU.
+# Workers make and drop a hundred megabytes many times over: to give them back to the system each
+# time costs a tenth of the CPU.
 MEMORY = {
     "ARROW_DEFAULT_MEMORY_POOL": "system",
     "MALLOC_TRIM_THRESHOLD_": str(512 << 20),

@@ -1,1 +1,4 @@
-"""What is done: a numbered series of create-only records per source, the only truth about a lake's tables."""
+"""What is done.
+
+A numbered series of create-only records per source, the only truth about a lake's tables.
+"""

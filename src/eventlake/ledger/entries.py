@@ -1,7 +1,8 @@
 """The records of the ledger, as values and as JSON.
 
-Entry n is *prepared* (`<n>.prepared.json`: everything the sync will have done) before anything becomes visible, and *committed*
-(`<n>.committed.json`) when all of it is in place. Creating `<n>.prepared.json` is the one moment that decides between two syncs.
+Entry n is *prepared* (`<n>.prepared.json`: everything the sync will have done) before anything
+becomes visible, and *committed* (`<n>.committed.json`) when all of it is in place. Creating
+`<n>.prepared.json` is the one moment that decides between two syncs.
 """
 
 from __future__ import annotations
@@ -62,7 +63,10 @@ class SideFile:
 
 @dataclass(frozen=True, slots=True)
 class IndexFile:
-    """A file of the index of message ids; `at` is when its sync was prepared, in microseconds since 1970."""
+    """A file of the index of message ids.
+
+    `at` is when its sync was prepared, in microseconds since 1970.
+    """
 
     key: str
     rows: int
@@ -77,7 +81,9 @@ class Entry:
     run_id: str
     source_id: str
     prepared_at: str
-    layout: tuple[tuple[str, str], ...]  # profile, partition layout, prefix: what the lake may not change silently
+    layout: tuple[
+        tuple[str, str], ...
+    ]  # profile, partition layout, prefix: what the lake may not change silently
     consumed: tuple[Consumed, ...]
     owed: tuple[Owed, ...]  # all that is owed after this entry
     files: tuple[DataFile, ...]
@@ -179,7 +185,10 @@ def change_from(stored: Mapping[str, Any]) -> SchemaChange:
 
 
 def record(key: str, data: bytes) -> dict[str, Any]:
-    """One of our JSON records. Raises StateError CORRUPT_RECORD, also for one of a later version."""
+    """One of our JSON records.
+
+    Raises StateError CORRUPT_RECORD, also for one of a later version.
+    """
     try:
         stored = orjson.loads(data)
         version = stored["version"]

@@ -1,4 +1,7 @@
-"""The ledger in the lake: reading it, and the two writes that move it on. Knows nothing of what a sync does."""
+"""The ledger in the lake: reading it, and the two writes that move it on.
+
+Knows nothing of what a sync does.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,8 @@ from eventlake.store import Store, create, guarded, read, read_or_none, remove
 
 # A reader starts at the newest checkpoint and reads fewer than this many entries after it.
 CHECKPOINT_EVERY = 16
-# A long listing is no snapshot: it may show an entry and not the one that was written before. Only a hole that stays is one.
+# A long listing is no snapshot: it may show an entry and not the one that was written before. Only
+# a hole that stays is one.
 LOOKS = 4
 
 
@@ -43,7 +47,10 @@ def folder(source_id: str) -> str:
 
 
 def load(store: Store, source_id: str) -> Ledger:
-    """The ledger of a source as it stands. Raises StateError when it has a hole or an unreadable record."""
+    """The ledger of a source as it stands.
+
+    Raises StateError when it has a hole or an unreadable record.
+    """
     for _ in range(LOOKS - 1):
         ledger = _look(store, source_id)
         if isinstance(ledger, Ledger):
@@ -85,7 +92,10 @@ def prepare(store: Store, entry: Entry) -> bool:
 
 
 def commit(store: Store, state: State, entry: Entry, committed: Committed) -> State:
-    """Record that an entry is in place; the state after it. Whoever does so first decides, all get the same state."""
+    """Record that an entry is in place; the state after it.
+
+    Whoever does so first decides, all get the same state.
+    """
     key = _keys(entry.source_id, entry.number)[1]
     if not create(store, key, committed_bytes(committed)):
         committed = committed_from(key, read(store, key))

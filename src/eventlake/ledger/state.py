@@ -1,4 +1,7 @@
-"""What a source's ledger adds up to. A fold over entries: no order but theirs, no input or output."""
+"""What a source's ledger adds up to.
+
+A fold over entries: no order but theirs, no input or output.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,15 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from eventlake.ledger.entries import Committed, Consumed, DataFile, Entry, IndexFile, Owed, owed_from
+from eventlake.ledger.entries import (
+    Committed,
+    Consumed,
+    DataFile,
+    Entry,
+    IndexFile,
+    Owed,
+    owed_from,
+)
 from eventlake.model.schema import TableSchema, column_from, column_json
 
 
@@ -65,7 +76,10 @@ def state_json(state: State) -> dict[str, Any]:
         "layout": dict(state.layout),
         "consumed": [asdict(c) for c in state.consumed.values()],
         "owed": [asdict(o) for o in state.owed],
-        "schemas": {table: [column_json(c) for c in schema.columns] for table, schema in state.schemas.items()},
+        "schemas": {
+            table: [column_json(c) for c in schema.columns]
+            for table, schema in state.schemas.items()
+        },
         "files": [asdict(f) for files in state.files.values() for f in files],
         "unmoved": [asdict(f) for f in state.unmoved],
         "index": [asdict(i) for i in state.index],
@@ -82,7 +96,8 @@ def state_from(stored: dict[str, Any]) -> State:
         consumed={c["key"]: Consumed(**c) for c in stored["consumed"]},
         owed=tuple(owed_from(o) for o in stored["owed"]),
         schemas={
-            table: TableSchema(tuple(column_from(c) for c in columns)) for table, columns in stored["schemas"].items()
+            table: TableSchema(tuple(column_from(c) for c in columns))
+            for table, columns in stored["schemas"].items()
         },
         files=_by_table(DataFile(**f) for f in stored["files"]),
         unmoved=tuple(DataFile(**f) for f in stored["unmoved"]),

@@ -1,4 +1,7 @@
-"""Partition layouts: which folder an event received at some hour lives in. Each knows both directions."""
+"""Partition layouts: which folder an event received at some hour lives in.
+
+Each knows both directions.
+"""
 
 from __future__ import annotations
 
@@ -61,5 +64,6 @@ _KEYS = {
     PartitionLayout.DAY: ("day",),
 }
 
-# No column may have the name of a partition key, in whichever layout: readers would see two columns of one name.
+# No column may have the name of a partition key, in whichever layout: readers would see two columns
+# of one name.
 PARTITION_NAMES = frozenset({"day", "hr", "year", "month", "segment_type"})

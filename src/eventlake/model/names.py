@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
-# Glue allows 250 characters in a column name and 255 in a table name; a table name also ends up in one folder name,
-# `segment_type=<table>`, and file systems stop at 255 bytes for that.
+# Glue allows 250 characters in a column name and 255 in a table name; a table name also ends up in
+# one folder name, `segment_type=<table>`, and file systems stop at 255 bytes for that.
 COLUMN_LIMIT = 250
 TABLE_LIMIT = 240
 
@@ -24,8 +24,8 @@ Path = tuple[str, ...]
 def snake(name: str) -> str:
     """The snake-case rule both Segment products use, ASCII only.
 
-    A word is a run of capitals and digits followed by a run of small letters and digits; all else separates words.
-    Names without an ASCII letter or digit come out empty.
+    A word is a run of capitals and digits followed by a run of small letters and digits; all
+    else separates words. Names without an ASCII letter or digit come out empty.
 
     >>> [snake(n) for n in ("productID2Name", "HTTPServer", "p_z9Rg", "something.com", "日本")]
     ['product_id2name', 'httpserver', 'p_z9_rg', 'something_com', '']
@@ -41,7 +41,7 @@ def fingerprint(text: str) -> str:
 
 
 def named(original: str) -> str:
-    """The snake form of one key or event name, or a stable substitute when nothing of it is ASCII."""
+    """The snake form of a key or event name, or a stable substitute when nothing is ASCII."""
     return snake(original) or f"x_{fingerprint(original)}"
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from eventlake.model.types import ColumnType
 
-# Where every value that does not fit its column is kept, as a JSON object: original path -> value as it came.
+# Where every value that does not fit its column is kept, as a JSON object: original path -> value
+# as it came.
 RESCUED = "_rescued"
 
 
@@ -48,7 +49,10 @@ class TableSchema:
 
 @dataclass(frozen=True, slots=True)
 class SchemaChange:
-    """What a sync does to one table's schema: columns added last, and paths newly seen behind known columns."""
+    """What a sync does to one table's schema.
+
+    Columns added last, and paths newly seen behind known columns.
+    """
 
     table: str
     added: tuple[Column, ...]

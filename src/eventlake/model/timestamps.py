@@ -22,7 +22,8 @@ LAST_US = (datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC) - _EPOCH) // 
 def parse_iso(text: str, *, lenient: bool = False) -> tuple[int, bool] | None:
     """Microseconds since 1970 and whether they are exact, or None when `text` is no ISO timestamp.
 
-    Without a zone it is UTC. Fractions beyond microseconds are rounded half up. `lenient` also takes unpadded fields.
+    Without a zone it is UTC. Fractions beyond microseconds are rounded half up. `lenient` also
+    takes unpadded fields.
 
     >>> parse_iso("1970-01-01T00:00:01.0000005Z")
     (1000001, False)

@@ -1,6 +1,7 @@
 """Column types and the two laws about them: what a new column becomes, and which values fit a type.
 
-Does not cast: the casts of whole Arrow columns are in `eventlake.sync.cast`. To add a type, add it here and there.
+Does not cast: the casts of whole Arrow columns are in `eventlake.sync.cast`. To add a type, add
+it here and there.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ class ColumnType(Enum):
 
 
 class Observed(IntFlag):
-    """What kinds of JSON values were seen in a column. Joined by `|`, so no order of events matters."""
+    """What kinds of JSON values were seen in a column.
+
+    Joined by `|`, so no order of events matters.
+    """
 
     NOTHING = 0
     INTEGER = 1  # an integer literal within 64 bits
@@ -34,23 +38,27 @@ class Observed(IntFlag):
 
 _NUMERIC = Observed.INTEGER | Observed.LONG | Observed.FRACTION
 
+_ALONE = {
+    Observed.INTEGER: ColumnType.BIGINT,
+    Observed.BOOLEAN: ColumnType.BOOLEAN,
+    Observed.ISO: ColumnType.TIMESTAMP,
+}
+
 
 def narrowest(observed: Observed) -> ColumnType:
     """The narrowest type that holds every value observed.
 
-    A function of the union of observations, hence the same for any order and any split of the events.
+    A function of the union of observations, hence the same for any order and any split of the
+    events.
 
     >>> narrowest(Observed.INTEGER | Observed.FRACTION).value
     'decimal(38,6)'
     >>> narrowest(Observed.INTEGER | Observed.BOOLEAN).value
     'string'
     """
-    if observed == Observed.INTEGER:
-        return ColumnType.BIGINT
-    if observed == Observed.BOOLEAN:
-        return ColumnType.BOOLEAN
-    if observed == Observed.ISO:
-        return ColumnType.TIMESTAMP
+    alone = _ALONE.get(observed)
+    if alone:
+        return alone
     if observed and not observed & ~_NUMERIC:
         return ColumnType.DECIMAL
     return ColumnType.STRING

@@ -1,4 +1,7 @@
-"""What a profile is: the names of tables and columns, the types that are fixed, and where a table's files live."""
+"""What a profile is.
+
+The names of tables and columns, the types that are fixed, and where a table's files live.
+"""
 
 from __future__ import annotations
 

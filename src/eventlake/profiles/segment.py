@@ -1,4 +1,7 @@
-"""The `segment` profile: the tables, columns and paths of Segment Data Lakes, the whole event flattened."""
+"""The `segment` profile.
+
+The tables, columns and paths of Segment Data Lakes, the whole event flattened.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The sync report, in Segment's shape: one `source` object and one `event` object per table, one per line.
+"""The sync report, in Segment's shape.
+
+One `source` object and one `event` object per table, one per line.
 
 The summary (`sync --json`) is the other form of the same facts. Does not decide anything.
 """
@@ -69,7 +71,10 @@ def segment_lines(summary: Report, database: str, bucket: str) -> list[dict[str,
         }
         for table in summary["tables"]
     ]
-    return [{key: value for key, value in line.items() if value not in (None, [])} for line in (source, *tables)]
+    return [
+        {key: value for key, value in line.items() if value not in (None, [])}
+        for line in (source, *tables)
+    ]
 
 
 def write_report(store: Store, summary: Report, database: str, bucket: str) -> None:
@@ -81,7 +86,7 @@ def write_report(store: Store, summary: Report, database: str, bucket: str) -> N
 
 
 def _time(text: str) -> datetime:
-    return datetime.fromisoformat(text.replace("Z", "+00:00"))
+    return datetime.fromisoformat(text)
 
 
 def _text(text: str) -> str:

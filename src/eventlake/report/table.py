@@ -13,24 +13,33 @@ from eventlake.store import Store, keys, read
 FOLDER = "segment-data/reports"
 
 
-def stored_reports(store: Store, source_id: str | None = None, last: int | None = None) -> list[list[dict[str, Any]]]:
+def stored_reports(
+    store: Store, source_id: str | None = None, last: int | None = None
+) -> list[list[dict[str, Any]]]:
     """The lines of the newest reports, oldest first."""
     found = sorted(
         (
             meta["path"]
             for meta in keys(store, FOLDER)
-            if meta["path"].endswith("/report.json") and (source_id is None or f"/source={source_id}/" in meta["path"])
+            if meta["path"].endswith("/report.json")
+            and (source_id is None or f"/source={source_id}/" in meta["path"])
         ),
         key=lambda key: key.rpartition("run_id=")[2],
     )
     if last is not None:
         found = found[-last:] if last else []
     with ThreadPoolExecutor(8) as pool:
-        return [[orjson.loads(line) for line in data.splitlines()] for data in pool.map(lambda key: read(store, key), found)]
+        return [
+            [orjson.loads(line) for line in data.splitlines()]
+            for data in pool.map(lambda key: read(store, key), found)
+        ]
 
 
 def reports_table(store: Store) -> Any:
-    """`__segment_datalake.sync_reports`: every line of every report, with Segment's columns in Segment's order."""
+    """`__segment_datalake.sync_reports`.
+
+    Every line of every report, with Segment's columns in Segment's order.
+    """
     import pyarrow as pa
 
     text, whole = pa.string(), pa.int64()

@@ -1,7 +1,10 @@
-"""Casts: an array of JSON values of one kind to cells of a column's type, and which values did not fit.
+"""Casts.
 
-A cast is exact or it is a loss: `lost` values have no cell, `rounded` ones a cell that is not quite the value. What is to be kept of
-them is told by `value_text`. To add a column type, add its row to `_CASTS`.
+An array of JSON values of one kind to cells of a column's type, and which values did not fit.
+
+A cast is exact or it is a loss: `lost` values have no cell, `rounded` ones a cell that is not
+quite the value. What is to be kept of them is told by `value_text`. To add a column type, add
+its row to `_CASTS`.
 """
 
 from __future__ import annotations
@@ -43,7 +46,7 @@ class Cast:
 
 
 def cast(code: str, values: pa.Array, wanted: ColumnType) -> Cast:
-    """The cells of `values`, an array of kind `code` (see `columns.CODES`), in a column of type `wanted`."""
+    """The cells of `values`, an array of one of `columns.CODES`, in a column of type `wanted`."""
     rule = _CASTS[wanted].get(code)
     if rule is None:
         return Cast(pa.nulls(len(values), ARROW[wanted]), _present(values))
@@ -75,7 +78,10 @@ Converted = tuple[object, bool] | None
 
 
 def _each(wanted: pa.DataType, convert: Callable[[Any], Converted]) -> Rule:
-    """A cast value by value. Only the values that are there cost anything: mostly these are the odd ones of a column."""
+    """A cast value by value.
+
+    Only the values that are there cost anything: mostly these are the odd ones of a column.
+    """
 
     def rule(values: pa.Array) -> Cast:
         places = np.flatnonzero(_present(values))
@@ -116,7 +122,10 @@ def _integer_of(value: Decimal | None) -> Converted:
 
 
 def _float_decimals(values: pa.Array) -> Cast:
-    """Fractions of at most 15 digits. Those with at most six decimals, nearly all, take the fast way and are exact."""
+    """Fractions of at most 15 digits.
+
+    Those with at most six decimals, nearly all, take the fast way and are exact.
+    """
     floats = np.nan_to_num(np.asarray(values.fill_null(0.0)))
     scaled = np.rint(floats * 1e6)
     exact = (np.abs(scaled) < _EXACT_FLOAT) & (scaled / 1e6 == floats)
@@ -129,7 +138,9 @@ def _float_decimals(values: pa.Array) -> Cast:
     if (exact | ~present).all():
         return Cast(cells)
     slow = pc.if_else(pa.array(exact), pa.scalar(None, pa.float64()), values)
-    others = _each(ARROW[ColumnType.DECIMAL], lambda value: _decimal_of(number_value(repr(value))))(slow)
+    others = _each(ARROW[ColumnType.DECIMAL], lambda value: _decimal_of(number_value(repr(value))))(
+        slow
+    )
     merged = pc.if_else(pa.array(exact), cells, others.cells)
     return Cast(merged, others.lost, others.rounded)
 
@@ -141,7 +152,11 @@ def _float_integers(values: pa.Array) -> Cast:
 def _time_texts(values: pa.Array) -> Cast:
     times = np.asarray(values.cast(pa.int64()).fill_null(0)).astype("datetime64[ms]")
     texts = np.char.add(np.datetime_as_string(times, unit="ms"), "Z")
-    return Cast(pc.if_else(values.is_valid(), pa.array(texts.tolist(), pa.string()), pa.scalar(None, pa.string())))
+    return Cast(
+        pc.if_else(
+            values.is_valid(), pa.array(texts.tolist(), pa.string()), pa.scalar(None, pa.string())
+        )
+    )
 
 
 def _times(values: pa.Array) -> Cast:
@@ -181,5 +196,9 @@ _CASTS: dict[ColumnType, dict[str, Rule]] = {
         "s": _each(_DECIMAL, lambda text: _decimal_of(_number_in(text))),
     },
     ColumnType.BOOLEAN: {"b": _as_is, "s": _each(pa.bool_(), _flag)},
-    ColumnType.TIMESTAMP: {"z": _as(ARROW[ColumnType.TIMESTAMP]), "t": _timestamps, "s": _timestamps},
+    ColumnType.TIMESTAMP: {
+        "z": _as(ARROW[ColumnType.TIMESTAMP]),
+        "t": _timestamps,
+        "s": _timestamps,
+    },
 }

@@ -1,8 +1,11 @@
-"""JSON documents to columns: one pass per key over a chunk of documents, one Arrow array per path and kind of value.
+"""JSON documents to columns.
 
-A value keeps its JSON kind: a path whose values are strings here and numbers there becomes two arrays, each null where the other
-is not. What a column becomes is decided later (`settle`), from all of them. Values that cannot become a cell (too deep,
-two for one column) go to `Columns.rescued`.
+One pass per key over a chunk of documents, one Arrow array per path and kind of value.
+
+A value keeps its JSON kind: a path whose values are strings here and numbers there becomes two
+arrays, each null where the other is not. What a column becomes is decided later (`settle`), from
+all of them. Values that cannot become a cell (too deep, two for one column) go to
+`Columns.rescued`.
 """
 
 from __future__ import annotations
@@ -24,7 +27,8 @@ from eventlake.model.types import Observed
 from eventlake.profiles.profile import Profile
 from eventlake.sync.parse import Number, json_text, number_value, whole
 
-# One letter per kind of array: how its values are stored until they are cast, and what it says about the column's type.
+# One letter per kind of array: how its values are stored until they are cast, and what it says
+# about the column's type.
 CODES: dict[str, tuple[pa.DataType, Observed]] = {
     "i": (pa.int64(), Observed.INTEGER),
     "n": (pa.string(), Observed.LONG),  # an integer's text
@@ -56,7 +60,10 @@ class Guards:
 
 
 class Slot:
-    """A place in the documents: its path, the column it goes to, and the places below it. Made once per path and task."""
+    """A place in the documents: its path, the column it goes to, and the places below it.
+
+    Made once per path and task.
+    """
 
     __slots__ = ("children", "column", "path", "profile", "text")
 
@@ -160,7 +167,10 @@ def _objects(objects: list[dict[str, Any]], slot: Slot, guards: Guards, out: Col
 
 
 def _sparse(objects: list[dict[str, Any]], slot: Slot, guards: Guards, out: Columns) -> None:
-    """`_objects` for many keys of which each object has few: only the values that are there are visited."""
+    """`_objects` for many keys of which each object has few.
+
+    Only the values that are there are visited.
+    """
     found: dict[str, tuple[list[int], list[Any]]] = {}
     for row, obj in enumerate(objects):
         for key, value in obj.items():
@@ -199,7 +209,7 @@ def _integers(values: list[Any], slot: Slot, guards: Guards, out: Columns) -> No
         )
 
 
-def _floats(values: list[Any], slot: Slot, guards: Guards, out: Columns) -> None:
+def _floats(values: list[Any], slot: Slot, _: Guards, out: Columns) -> None:
     array = pa.array(values, pa.float64())
     data = np.frombuffer(array.buffers()[1], np.float64)[: len(values)]
     if np.abs(data).max() >= DECIMAL_BOUND:
@@ -226,7 +236,7 @@ def _numbers(values: list[Any], slot: Slot, guards: Guards, out: Columns) -> Non
     out.arrays["f", slot] = pa.array(both, mask=~is_float)
 
 
-def _exact_numbers(values: list[Any], slot: Slot, guards: Guards, out: Columns) -> None:
+def _exact_numbers(values: list[Any], slot: Slot, _: Guards, out: Columns) -> None:
     codes = [v if v is None else number_code(v) for v in values]
     for code in ("n", "d", "h"):
         if code in codes:
@@ -242,11 +252,11 @@ def number_code(text: str) -> str:
     return "d" if any(c in text for c in ".eE") else "n"
 
 
-def _booleans(values: list[Any], slot: Slot, guards: Guards, out: Columns) -> None:
+def _booleans(values: list[Any], slot: Slot, _: Guards, out: Columns) -> None:
     out.arrays["b", slot] = pa.array(values, pa.bool_())
 
 
-def _lists(values: list[Any], slot: Slot, guards: Guards, out: Columns) -> None:
+def _lists(values: list[Any], slot: Slot, _: Guards, out: Columns) -> None:
     try:
         texts = [
             v if v is None else orjson.dumps(v, option=orjson.OPT_PASSTHROUGH_SUBCLASS).decode()
@@ -257,7 +267,7 @@ def _lists(values: list[Any], slot: Slot, guards: Guards, out: Columns) -> None:
     out.arrays["j", slot] = pa.array(texts, pa.string())
 
 
-def _strings(values: list[Any], slot: Slot, guards: Guards, out: Columns) -> None:
+def _strings(values: list[Any], slot: Slot, _: Guards, out: Columns) -> None:
     try:
         array = pa.array(values, pa.string())
     except UnicodeEncodeError:
@@ -272,7 +282,7 @@ def _strings(values: list[Any], slot: Slot, guards: Guards, out: Columns) -> Non
 
 
 def strings_by_code(array: pa.StringArray) -> Iterator[tuple[str, pa.Array]]:
-    """A string array split into times whose text follows from the time (`z`), other ISO timestamps (`t`) and text (`s`)."""
+    """A string array by code: times whose text follows from them, other ISO times, text."""
     offsets = np.frombuffer(array.buffers()[1], np.int32)[
         array.offset : array.offset + len(array) + 1
     ]
@@ -306,15 +316,24 @@ def _times(array: pa.StringArray) -> pa.Array | None:
     return times if lowest * 1000 >= FIRST_US else None
 
 
-def _mixed(array: pa.StringArray, lengths: npt.NDArray[np.int32], data: npt.NDArray[np.uint8]) -> Iterator[tuple[str, pa.Array]]:
-    """`strings_by_code` for columns of several forms: the common one at once, what else could be a time one by one."""
+def _mixed(
+    array: pa.StringArray, lengths: npt.NDArray[np.int32], data: npt.NDArray[np.uint8]
+) -> Iterator[tuple[str, pa.Array]]:
+    """`strings_by_code` for columns of several forms.
+
+    The common one at once, what else could be a time one by one.
+    """
     offsets = np.frombuffer(array.buffers()[1], np.int32)[array.offset : array.offset + len(array)]
     present = np.asarray(array.is_valid())
     shaped = np.flatnonzero(present & (lengths == 24))
     form = data[offsets[shaped][:, None] + np.array((4, 10, 19, 23))]
     usual = np.zeros(len(array), bool)
     usual[shaped[(form == (45, 84, 46, 90)).all(axis=1)]] = True
-    times = _times(pc.if_else(pa.array(usual), array, pa.scalar(None, pa.string()))) if usual.any() else None
+    times = (
+        _times(pc.if_else(pa.array(usual), array, pa.scalar(None, pa.string())))
+        if usual.any()
+        else None
+    )
     if times is None:
         usual[:] = False
     else:
@@ -328,7 +347,13 @@ def _mixed(array: pa.StringArray, lengths: npt.NDArray[np.int32], data: npt.NDAr
             usual[row] = True
         iso[row] = code == "t"
     if times is None and usual.any():
-        yield "z", pc.cast(pc.if_else(pa.array(usual), array, pa.scalar(None, pa.string())), pa.timestamp("ms", "UTC"))
+        yield (
+            "z",
+            pc.cast(
+                pc.if_else(pa.array(usual), array, pa.scalar(None, pa.string())),
+                pa.timestamp("ms", "UTC"),
+            ),
+        )
     if iso.any():
         yield "t", pc.if_else(pa.array(iso), array, pa.scalar(None, pa.string()))
     text = present & ~usual & ~iso

@@ -1,6 +1,9 @@
-"""Dedupe: which rows of a sync are duplicates. First received wins; what an earlier sync took always wins.
+"""Dedupe: which rows of a sync are duplicates.
 
-Works on hashes of message ids only, one range of hashes at a time, so that the ranges can be spread over tasks.
+First received wins; what an earlier sync took always wins.
+
+Works on hashes of message ids only, one range of hashes at a time, so that the ranges can be
+spread over tasks.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ Rows = npt.NDArray[np.int64]
 
 
 def load_ids(store: Store, bundle: Bundle, first: int = 0, last: int = BUCKETS) -> Ids:
-    """The id records of a bundle whose hashes fall into the buckets from `first` to before `last`."""
+    """The id records of a bundle in the buckets from `first` to before `last`."""
     start, end = bundle.bounds[first], bundle.bounds[last]
     if start == end:
         return np.empty(0, ID_RECORD)
@@ -30,9 +33,13 @@ def load_ids(store: Store, bundle: Bundle, first: int = 0, last: int = BUCKETS) 
 
 
 def duplicates(
-    store: Store, bundles: Sequence[Bundle], index: Sequence[IndexFile], first: int = 0, last: int = BUCKETS
+    store: Store,
+    bundles: Sequence[Bundle],
+    index: Sequence[IndexFile],
+    first: int = 0,
+    last: int = BUCKETS,
 ) -> dict[int, Rows]:
-    """For each bundle, by its place in `bundles`, the rows that are duplicates among these buckets."""
+    """For each bundle, by its place, the rows that are duplicates among these buckets."""
     loaded = [load_ids(store, bundle, first, last) for bundle in bundles]
     ids = np.concatenate([*loaded, np.empty(0, ID_RECORD)])
     owner = np.repeat(np.arange(len(loaded)), [len(part) for part in loaded])
@@ -45,11 +52,17 @@ def duplicates(
             seen |= known(store, file, hashes)
         taken = np.isin(_joined(ids), _joined(hashes[seen])) if seen.any() else taken
     lost = ~winner | taken
-    return {place: ids["row"][lost & (owner == place)].astype(np.int64) for place in np.unique(owner[lost]).tolist()}
+    return {
+        place: ids["row"][lost & (owner == place)].astype(np.int64)
+        for place in np.unique(owner[lost]).tolist()
+    }
 
 
 def _winners(ids: Ids, owner: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """The first received of each message id; of those received at once, whichever by content, not by place."""
+    """The first received of each message id.
+
+    Of those received at once, whichever by content, not by place.
+    """
     keys = [ids[name].astype(np.uint64) for name in ("hi", "lo")]
     order = np.lexsort((ids["row"], owner, ids["check"], ids["received"], keys[1], keys[0]))
     same = np.ones(len(ids), bool)

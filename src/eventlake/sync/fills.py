@@ -1,4 +1,7 @@
-"""What a line may lack and every row has: a message id, the time received, a timestamp. Filled in before anything is flattened."""
+"""What a line may lack and every row has: a message id, the time received, a timestamp.
+
+Filled in before anything is flattened.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,10 @@ from eventlake.sync.parse import Document, Number, json_text, whole
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The staged object that lines come from. `only`: kinds still owed from an earlier sync; nothing else counts."""
+    """The staged object that lines come from.
+
+    `only`: kinds still owed from an earlier sync; nothing else counts.
+    """
 
     key: str
     staged_us: int
@@ -46,7 +52,10 @@ def adopt(docs: list[Document], column: str, canonical: str, aliases: list[str])
 
 
 def received_times(values: list[Any], origin: Origin) -> tuple[npt.NDArray[np.int64], list[Rescue]]:
-    """When each event was received, in microseconds; where that is missing or no time, when it was staged."""
+    """When each event was received, in microseconds.
+
+    Where that is missing or no time, when it was staged.
+    """
     if set(map(type, values)) == {str}:
         try:
             coded = dict(strings_by_code(pa.array(values, pa.string())))
@@ -65,8 +74,13 @@ def received_times(values: list[Any], origin: Origin) -> tuple[npt.NDArray[np.in
     return received, rescued
 
 
-def message_hashes(ids: list[Any], lines: list[int], origin: Origin) -> tuple[list[bytes], list[Rescue]]:
-    """The 128-bit hash of each event's message id. An event without one gets an id from where its line stands."""
+def message_hashes(
+    ids: list[Any], lines: list[int], origin: Origin
+) -> tuple[list[bytes], list[Rescue]]:
+    """The 128-bit hash of each event's message id.
+
+    An event without one gets an id from where its line stands.
+    """
     rescued = []
     texts = ids
     if set(map(type, ids)) != {str} or "" in ids:

@@ -1,7 +1,8 @@
 """The index of message ids: what earlier syncs have taken, as sorted 128-bit hashes in files.
 
-A file holds its hashes sorted, then a fence: the first half of every `BLOCK`th hash. Looking up a few ids reads the fence and the
-blocks that can hold them; looking up many reads the file. Does not know how long ids are remembered.
+A file holds its hashes sorted, then a fence: the first half of every `BLOCK`th hash. Looking up
+a few ids reads the fence and the blocks that can hold them; looking up many reads the file. Does
+not know how long ids are remembered.
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ def known(store: Store, file: IndexFile, wanted: Hashes) -> npt.NDArray[np.bool_
             data = bytes(store.get_range(file.key, start=0, end=file.rows * HASH.itemsize))
             return _among(wanted, np.frombuffer(data, HASH))
         fence_at = file.rows * HASH.itemsize
-        fence = np.frombuffer(bytes(store.get_range(file.key, start=fence_at, end=fence_at + blocks * 8)), ">u8")
+        fence = np.frombuffer(
+            bytes(store.get_range(file.key, start=fence_at, end=fence_at + blocks * 8)), ">u8"
+        )
         # equal halves may span a block's border: look into both
         first = np.maximum(np.searchsorted(fence, wanted["hi"], "left") - 1, 0)
         last = np.maximum(np.searchsorted(fence, wanted["hi"], "right") - 1, 0)

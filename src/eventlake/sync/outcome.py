@@ -14,6 +14,7 @@ from eventlake.ledger.entries import Consumed, DataFile, Entry, IndexFile, Owed,
 from eventlake.ledger.state import State
 from eventlake.model.counts import EventCounts, ValueCounts, total
 from eventlake.profiles.profile import Kind
+from eventlake.store import Address
 from eventlake.sync.columns import Guards
 from eventlake.sync.dedupe import Rows
 from eventlake.sync.packets import Bundle
@@ -22,7 +23,6 @@ from eventlake.sync.publish import Target, table_summary
 from eventlake.sync.read import Read
 from eventlake.sync.settle import Limits, Settlement
 from eventlake.sync.write import Output, Written
-from eventlake.store import Address
 
 _NONE = np.empty(0, np.int64)
 
@@ -72,7 +72,6 @@ class Outcome:
                 rows[place] = np.concatenate(ranges)
         return rows
 
-
     @property
     def held_back(self) -> dict[int, Rows]:
         """The rows of tables that failed."""
@@ -83,35 +82,42 @@ class Outcome:
         """The rows whose message ids this sync does not take: duplicates, and what is held back."""
         held = self.held_back
         return {
-            place: np.union1d(self.dropped.get(place, _NONE), held.get(place, _NONE)) for place in {*self.dropped, *held}
+            place: np.union1d(self.dropped.get(place, _NONE), held.get(place, _NONE))
+            for place in {*self.dropped, *held}
         }
 
 
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of a sync: what it was to do, and when it did it."""
+
+    run_id: str
+    plan: SyncPlan
+    settings: RunSettings
+    started_at: str
+    finished_at: str
+    phases: Mapping[str, float]
+
+
 def entry_of(
-    plan: SyncPlan,
-    state: State,
-    settings: RunSettings,
-    run_id: str,
-    outcome: Outcome,
-    index: Sequence[tuple[IndexFile, SideFile]],
-    started_at: str,
-    now: str,
-    phases: Mapping[str, float],
+    run: Run, state: State, outcome: Outcome, index: Sequence[tuple[IndexFile, SideFile]]
 ) -> Entry:
     """The entry that makes an outcome true."""
     failed = outcome.failed
     checks = {key: check for done in outcome.reads for key, check in done.checks}
-    source = plan.source_id
+    source = run.plan.source_id
     files = [
-        _data_file(source, output, settings.target)
+        _data_file(source, output, run.settings.target)
         for table, units in outcome.written.items()
         if table not in failed
         for unit in units
         for output in unit.outputs
     ]
     rejects = [
-        SideFile(f"{log.folder(source)}/rejects/{run_id}-{number:06}.ndjson.zst", key, rows)
-        for number, (key, rows) in enumerate(each for done in outcome.reads for each in done.rejects)
+        SideFile(f"{log.folder(source)}/rejects/{run.run_id}-{number:06}.ndjson.zst", key, rows)
+        for number, (key, rows) in enumerate(
+            each for done in outcome.reads for each in done.rejects
+        )
     ]
     rescued: defaultdict[tuple[str, str], int] = defaultdict(int)
     for table, units in outcome.written.items():
@@ -121,12 +127,15 @@ def entry_of(
                     rescued[table, column] += values
     return Entry(
         number=state.number + 1,
-        run_id=run_id,
+        run_id=run.run_id,
         source_id=source,
-        prepared_at=now,
-        layout=settings.layout_marks,
-        consumed=tuple(Consumed(i.key, i.size, i.e_tag, checks.get(i.key, 0), now) for i in plan.inputs),
-        owed=_owed(plan, state, outcome),
+        prepared_at=run.finished_at,
+        layout=run.settings.layout_marks,
+        consumed=tuple(
+            Consumed(i.key, i.size, i.e_tag, checks.get(i.key, 0), run.finished_at)
+            for i in run.plan.inputs
+        ),
+        owed=_owed(run.plan, state, outcome),
         files=tuple(files),
         rejects=(*rejects, *(side for _, side in index)),
         changes=tuple(
@@ -135,8 +144,10 @@ def entry_of(
             if decision.change and table in outcome.written and table not in failed
         ),
         index=tuple(file for file, _ in index),
-        rescued=tuple((table, column, values) for (table, column), values in sorted(rescued.items())),
-        report=_report(plan, settings, run_id, outcome, files, started_at, phases),
+        rescued=tuple(
+            (table, column, values) for (table, column), values in sorted(rescued.items())
+        ),
+        report=_report(run, outcome, files),
     )
 
 
@@ -147,7 +158,10 @@ def _data_file(source_id: str, output: Output, target: Target) -> DataFile:
 
 
 def _owed(plan: SyncPlan, state: State, outcome: Outcome) -> tuple[Owed, ...]:
-    """What the next sync must read again: the kinds of tables that failed, in the objects they may be in."""
+    """What the next sync must read again.
+
+    The kinds of tables that failed, in the objects they may be in.
+    """
     failed = outcome.failed
     read_now = {each.key for each in plan.inputs}
     owed = [each for each in state.owed if each.key not in read_now]
@@ -164,19 +178,13 @@ def _owed(plan: SyncPlan, state: State, outcome: Outcome) -> tuple[Owed, ...]:
     return tuple(owed)
 
 
-def _report(
-    plan: SyncPlan,
-    settings: RunSettings,
-    run_id: str,
-    outcome: Outcome,
-    files: Sequence[DataFile],
-    started_at: str,
-    phases: Mapping[str, float],
-) -> dict[str, Any]:
+def _report(run: Run, outcome: Outcome, files: Sequence[DataFile]) -> dict[str, Any]:
     """The summary of the run: what `sync --json` prints and the stored report is made from."""
     failed = outcome.failed
     held = outcome.held_back
-    held_duplicates = sum(len(np.intersect1d(outcome.dropped.get(place, _NONE), rows)) for place, rows in held.items())
+    held_duplicates = sum(
+        len(np.intersect1d(outcome.dropped.get(place, _NONE), rows)) for place, rows in held.items()
+    )
     events = EventCounts(
         read=sum(done.events for done in outcome.reads) - sum(map(len, held.values())),
         rows=sum(file.rows for file in files),
@@ -189,20 +197,24 @@ def _report(
     for done in outcome.reads:
         for reason, count in done.reasons:
             reasons[reason] += count
-    good = [unit for table, units in outcome.written.items() if table not in failed for unit in units]
+    good = [
+        unit for table, units in outcome.written.items() if table not in failed for unit in units
+    ]
     values = total(unit.values for unit in good)
-    tables = [_table_report(table, settings, outcome, files) for table in sorted(outcome.written)]
+    tables = [
+        _table_report(table, run.settings, outcome, files) for table in sorted(outcome.written)
+    ]
     return {
-        "run_id": run_id,
-        "source_id": plan.source_id,
+        "run_id": run.run_id,
+        "source_id": run.plan.source_id,
         "status": "partial" if failed else "finished",
         "events": counts_json(events),
         "values": counts_json(values),
         "tables": tables,
-        "started_at": started_at,
+        "started_at": run.started_at,
         "finished_at": None,
-        "phases": dict(phases),
-        "bytes_in": plan.size,
+        "phases": dict(run.phases),
+        "bytes_in": run.plan.size,
         "bytes_out": sum(file.size for file in files),
         "events_per_s": 0,
         "rejected_reasons": dict(sorted(reasons.items())),
@@ -226,8 +238,12 @@ def _table_report(
         **report,
         "row_count": sum(file.rows for file in mine),
         "is_new": bool(change and change.is_new),
-        "partitions": [settings.target.layout.values(hour) for hour in sorted({file.hour for file in mine})],
-        "new_columns": [{"name": c.name, "type": c.type.value} for c in (change.added if change else ())],
+        "partitions": [
+            settings.target.layout.values(hour) for hour in sorted({file.hour for file in mine})
+        ],
+        "new_columns": [
+            {"name": c.name, "type": c.type.value} for c in (change.added if change else ())
+        ],
         "values": counts_json(total(unit.values for unit in outcome.written[table])),
         "refused_columns": list(decision.refused_columns),
     }

@@ -1,8 +1,9 @@
 """What travels between the steps of a sync, and its form in the store.
 
-A *packet* holds the events of one kind as an Arrow stream, sorted by hour received. A *bundle* is what a read task had in
-memory when it wrote: one object of packets and one of message ids. They live in the run's folder in the lake rather than in
-Spark's shuffle: a task that only needs some packets reads only those, and a lost worker loses nothing.
+A *packet* holds the events of one kind as an Arrow stream, sorted by hour received. A *bundle*
+is what a read task had in memory when it wrote: one object of packets and one of message ids.
+They live in the run's folder in the lake rather than in Spark's shuffle: a task that only needs
+some packets reads only those, and a lost worker loses nothing.
 """
 
 from __future__ import annotations

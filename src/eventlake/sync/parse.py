@@ -1,8 +1,8 @@
 """Lines to JSON documents, exactly.
 
-orjson parses all ordinary lines. What it would round or refuse although it is JSON (numbers beyond a float, lone surrogates)
-goes through the standard library's parser with the literals kept: `Number` is the text of such a number.
-Does not look into the documents.
+orjson parses all ordinary lines. What it would round or refuse although it is JSON (numbers
+beyond a float, lone surrogates) goes through the standard library's parser with the literals
+kept: `Number` is the text of such a number. Does not look into the documents.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import orjson
 
 Document = dict[str, Any]
 
-# Digits and points become "0", the rest of a small exponent stays, all else becomes NUL: one fast pass over a chunk
-# that lets two fast searches find every number a float may not hold.
+# Digits and points become "0", the rest of a small exponent stays, all else becomes NUL: one fast
+# pass over a chunk that lets two fast searches find every number a float may not hold.
 _SHAPE = bytes(
     48 if 48 <= i <= 57 or i == 46 else 101 if i in b"eE" else 45 if i == 45 else 0
     for i in range(256)
@@ -43,7 +43,7 @@ class Number(str):
     __slots__ = ()
 
 
-class Unreadable(Exception):
+class UnreadableError(Exception):
     """A line that is no JSON document. `reason` is the reject's reason."""
 
     def __init__(self, reason: str) -> None:
@@ -52,7 +52,7 @@ class Unreadable(Exception):
 
 
 def documents(lines: list[bytes]) -> tuple[list[Any], list[int], list[tuple[int, str]]]:
-    """The documents of `lines`, the index of each one's line, and (line index, reason) for what is no document.
+    """Documents, the index of each one's line, and (index, reason) of what is no document.
 
     Blank lines are neither.
     """
@@ -87,7 +87,7 @@ def _one_by_one(lines: list[bytes]) -> tuple[list[Any], list[int], list[tuple[in
                 continue
             try:
                 doc = exact(line)
-            except Unreadable as error:
+            except UnreadableError as error:
                 refused.append((index, error.reason))
                 continue
         docs.append(doc)
@@ -96,7 +96,10 @@ def _one_by_one(lines: list[bytes]) -> tuple[list[Any], list[int], list[tuple[in
 
 
 def lines_with_inexact_numbers(lines: list[bytes]) -> list[int]:
-    """Indexes of lines with a number literal that orjson may round. Digits inside strings mostly don't count."""
+    """Indexes of lines with a number literal that orjson may round.
+
+    Digits inside strings mostly don't count.
+    """
     block = b"\n".join(lines)
     shape = block.translate(_SHAPE)
     if _LONG_RUN not in shape and _TINY not in shape:
@@ -142,12 +145,12 @@ def _tiny_numbers(block: bytes, shape: bytes) -> Iterator[int]:
 def exact(line: bytes) -> Any:
     """The document of one line with every number exact. Duplicate keys: the last one wins.
 
-    Raises `Unreadable` with the reason.
+    Raises `UnreadableError` with the reason.
     """
     try:
         text = line.removeprefix(_BOM).decode()
     except UnicodeDecodeError:
-        raise Unreadable("not_utf8") from None
+        raise UnreadableError("not_utf8") from None
     try:
         return json.loads(
             text,
@@ -157,9 +160,9 @@ def exact(line: bytes) -> Any:
             object_pairs_hook=_object,
         )
     except RecursionError:
-        raise Unreadable("too_deep") from None
+        raise UnreadableError("too_deep") from None
     except ValueError:
-        raise Unreadable("not_json") from None
+        raise UnreadableError("not_json") from None
 
 
 def _integer(text: str) -> int | Number:
@@ -220,7 +223,10 @@ def _fragment(value: Any) -> orjson.Fragment:
 
 
 def _dumps(value: Any) -> str:
-    """`json_text` for what orjson refuses: lone surrogates, and nesting deeper than it (or a call stack) goes."""
+    """`json_text` for what orjson refuses.
+
+    Lone surrogates, and nesting deeper than it (or a call stack) goes.
+    """
     out: list[str] = []
     stack: list[Any] = [value]
     while stack:
@@ -237,13 +243,15 @@ def _dumps(value: Any) -> str:
             out.append("[")
         elif type(item) is Number:  # also a piece of text that is ready
             out.append(str(item))
-        elif type(item) is str:
-            out.append(json.dumps(item))
-        elif type(item) is float:
-            out.append(plain(item))
         else:
-            out.append(orjson.dumps(item).decode())
+            out.append(_scalar(item))
     return "".join(out)
+
+
+def _scalar(value: Any) -> str:
+    if type(value) is float:
+        return plain(value)
+    return json.dumps(value) if type(value) is str else orjson.dumps(value).decode()
 
 
 def plain(value: float) -> str:
@@ -262,7 +270,8 @@ def plain(value: float) -> str:
 def number_value(text: str) -> Decimal | None:
     """The value of a number, however many digits it has; None where no decimal(38,6) holds it.
 
-    What is smaller than any decimal's exponent comes back as something as good as zero, but not zero.
+    What is smaller than any decimal's exponent comes back as something as good as zero, but not
+    zero.
     """
     try:
         value = Decimal(text)

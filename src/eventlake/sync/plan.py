@@ -1,4 +1,6 @@
-"""Plan: which staged objects a sync reads, in which tasks; later, which packets it writes, in which units.
+"""Plan: which staged objects a sync reads, in which tasks.
+
+Later, which packets it writes, in which units.
 
 Pure. A plan is a value: `sync --dry-run` prints the one that the run would execute.
 """
@@ -46,13 +48,17 @@ class SyncPlan:
 
 
 def plan(source_id: str, inputs: Sequence[Input], cores: int, task_bytes: int) -> SyncPlan:
-    """Spread staged objects over tasks of even size: as many as keep all cores busy, none needlessly small."""
+    """Spread staged objects over tasks of even size.
+
+    As many as keep all cores busy, none needlessly small.
+    """
     total = sum(each.size for each in inputs)
     wanted = max(-(-total // task_bytes), min(2 * cores, total // LEAST_TASK_BYTES), 1)
     count = min(len(inputs), -(-wanted // cores) * cores if wanted > 1 else 1)
     groups = _even(sorted(inputs, key=lambda each: (-each.size, each.key)), count)
     tasks = tuple(
-        ReadTask(number, tuple(sorted(group, key=lambda each: each.key))) for number, group in enumerate(groups)
+        ReadTask(number, tuple(sorted(group, key=lambda each: each.key)))
+        for number, group in enumerate(groups)
     )
     return SyncPlan(source_id, tasks)
 
@@ -85,8 +91,11 @@ class WriteTask:
 
 
 def write_tasks(units: Sequence[WriteUnit], cores: int) -> tuple[WriteTask, ...]:
-    """Spread units over tasks, largest first, a few tasks per core so that no core waits long for the last one."""
-    groups = _even(sorted(units, key=lambda unit: (-unit.size, unit.table, unit.number)), min(len(units), 3 * cores))
+    """Spread units over tasks, largest first, a few per core: none waits long for the last one."""
+    groups = _even(
+        sorted(units, key=lambda unit: (-unit.size, unit.table, unit.number)),
+        min(len(units), 3 * cores),
+    )
     return tuple(WriteTask(number, tuple(group)) for number, group in enumerate(groups))
 
 
@@ -97,7 +106,10 @@ def write_units(
     layout: PartitionLayout,
     unit_bytes: int = UNIT_BYTES,
 ) -> tuple[WriteUnit, ...]:
-    """Group packets by table; what is too large for one task is split by partition, then by packet."""
+    """Group packets by table.
+
+    What is too large for one task is split by partition, then by packet.
+    """
     parts: defaultdict[str, list[Part]] = defaultdict(list)
     for place, bundle in enumerate(bundles):
         rows = np.sort(dropped[place]) if place in dropped else np.empty(0, np.int64)
@@ -105,12 +117,16 @@ def write_units(
             first, last = np.searchsorted(rows, (packet.first_row, packet.first_row + packet.rows))
             lost = rows[first:last] - packet.first_row
             if len(lost) < packet.rows:
-                parts[settled.table_of[packet.kind]].append(Part(bundle.key, packet, 0, packet.rows, lost))
+                parts[settled.table_of[packet.kind]].append(
+                    Part(bundle.key, packet, 0, packet.rows, lost)
+                )
     units: list[WriteUnit] = []
     for table, those in sorted(parts.items()):
         types = settled.tables[table].schema.types()
         groups = [those] if _size(those) <= unit_bytes else _split(those, layout, unit_bytes)
-        units += [WriteUnit(table, types, tuple(group), number) for number, group in enumerate(groups)]
+        units += [
+            WriteUnit(table, types, tuple(group), number) for number, group in enumerate(groups)
+        ]
     return tuple(units)
 
 
@@ -119,12 +135,14 @@ def _size(parts: Iterable[Part]) -> int:
 
 
 def _split(parts: Sequence[Part], layout: PartitionLayout, unit_bytes: int) -> list[list[Part]]:
-    """Parts by partition, neighbouring small partitions together, large ones cut between packets."""
+    """Parts by partition: small neighbours together, large ones cut between packets."""
     by_partition: defaultdict[int, list[Part]] = defaultdict(list)
     for part in parts:
         row = 0
         for hour, rows in part.packet.hours:
-            by_partition[layout.hour(hour)].append(Part(part.key, part.packet, row, row + rows, part.dropped))
+            by_partition[layout.hour(hour)].append(
+                Part(part.key, part.packet, row, row + rows, part.dropped)
+            )
             row += rows
     groups: list[list[Part]] = [[]]
     for _, those in sorted(by_partition.items()):
@@ -138,17 +156,21 @@ def _split(parts: Sequence[Part], layout: PartitionLayout, unit_bytes: int) -> l
 def inputs_of(
     staged: Iterable[tuple[str, int, str, int]], state: State, same_content: Mapping[str, bool]
 ) -> list[Input]:
-    """What is to be read: objects (key, size, e_tag, staged_us) not yet consumed, and those with events still owed.
+    """What is to be read.
 
-    `same_content` tells of keys whose e_tag alone has changed, as after a restore, whether they hold what was consumed.
+    Objects (key, size, e_tag, staged_us) not yet consumed, and those with events still owed.
+
+    `same_content` tells of keys whose e_tag alone has changed, as after a restore, whether they
+    hold what was consumed.
     """
     owed = {each.key: each for each in state.owed}
     found = []
     for key, size, e_tag, staged_us in staged:
         done = state.consumed.get(key)
-        if done is None or not (done.size == size and (done.e_tag == e_tag or same_content.get(key, False))):
+        if done is None or not (
+            done.size == size and (done.e_tag == e_tag or same_content.get(key, False))
+        ):
             found.append(Input(key, size, e_tag, staged_us))
         elif key in owed:
             found.append(Input(key, size, e_tag, owed[key].staged_us, frozenset(owed[key].kinds)))
     return found
-

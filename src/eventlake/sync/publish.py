@@ -1,7 +1,8 @@
 """Publish: what a sync has prepared becomes visible. Files into place, catalog, report, commit.
 
-Every step can be repeated, by the same sync or by the next one that finds the entry prepared and not committed: this is where
-a crash is rolled forward. A table whose folder takes no files is left for the next sync; the others commit.
+Every step can be repeated, by the same sync or by the next one that finds the entry prepared and
+not committed: this is where a crash is rolled forward. A table whose folder takes no files is
+left for the next sync; the others commit.
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ class Target:
     layout: PartitionLayout
 
 
-def publish(target: Target, state: State, entry: Entry, now: Callable[[], str]) -> tuple[State, dict[str, Any]]:
+def publish(
+    target: Target, state: State, entry: Entry, now: Callable[[], str]
+) -> tuple[State, dict[str, Any]]:
     """Bring a prepared entry into place. Returns the state after it and the summary of the sync."""
     store = target.store
     for side in entry.rejects:
@@ -62,16 +65,19 @@ def publish(target: Target, state: State, entry: Entry, now: Callable[[], str]) 
 def run_folder(source_id: str, number: int, run_id: str) -> str:
     """A new folder for what nobody else may see yet of a run that wants to become entry `number`.
 
-    The number tells when the folder is of no use any more, the token keeps runs apart that began in the same microsecond.
+    The number tells when the folder is of no use any more, the token keeps runs apart that began
+    in the same microsecond.
     """
     return f"{log.folder(source_id)}/runs/{number:020}-{run_id}-{secrets.token_hex(4)}"
 
 
 def sweep(store: Store, source_id: str, state: State) -> None:
-    """Remove the folders of runs that are over: those of entries already committed, whoever has made them or crashed in them.
+    """Remove the folders of runs that are over.
 
-    A sync that is still at work on such an entry has lost. Files that are still to be moved stay. What cannot be removed
-    now is removed by a later sync.
+    Those of entries already committed, whoever has made them or crashed in them.
+
+    A sync that is still at work on such an entry has lost. Files that are still to be moved
+    stay. What cannot be removed now is removed by a later sync.
     """
     runs = f"{log.folder(source_id)}/runs/"
     kept = {file.staged for file in state.unmoved}
@@ -86,8 +92,13 @@ def sweep(store: Store, source_id: str, state: State) -> None:
             clear(store, folder, found, kept)
 
 
-def clear(store: Store, folder: str, found: Collection[str] | None = None, kept: Collection[str] = ()) -> None:
-    """Remove a run's folder, less the objects in `kept`. `found` is what is in it, if that is known."""
+def clear(
+    store: Store, folder: str, found: Collection[str] | None = None, kept: Collection[str] = ()
+) -> None:
+    """Remove a run's folder, less the objects in `kept`.
+
+    `found` is what is in it, if that is known.
+    """
     if found is None:
         found = [meta["path"] for meta in keys(store, folder)]
     remove(store, [key for key in found if key not in kept])
@@ -95,8 +106,13 @@ def clear(store: Store, folder: str, found: Collection[str] | None = None, kept:
         remove_folder(store, folder)
 
 
-def _move_tables(store: Store, files: Sequence[DataFile]) -> tuple[list[DataFile], dict[str, Error]]:
-    """Move files into place, table by table; those of a table that fails stay where they are, with the reason."""
+def _move_tables(
+    store: Store, files: Sequence[DataFile]
+) -> tuple[list[DataFile], dict[str, Error]]:
+    """Move files into place, table by table.
+
+    Those of a table that fails stay where they are, with the reason.
+    """
     tables: defaultdict[str, list[DataFile]] = defaultdict(list)
     for file in files:
         tables[file.table].append(file)
@@ -123,7 +139,9 @@ def register(target: Target, entry: Entry) -> None:
     for change in entry.changes:
         if change.is_new:
             location = target.profile.location(entry.source_id, change.table)
-            target.catalog.create(target.database, change.table, TableSchema().apply(change), location)
+            target.catalog.create(
+                target.database, change.table, TableSchema().apply(change), location
+            )
         else:
             target.catalog.apply(target.database, change)
     for table, folders in sorted(partitions.items()):
@@ -135,7 +153,9 @@ def _report(
 ) -> dict[str, Any]:
     """Write the report of an entry that is committed like this, and return its summary."""
     moved = [file for file in state.unmoved if file not in committed.unmoved]
-    unknown = StateError("NOT_MOVED", "another sync could not move the files", "the next sync tries again", "")
+    unknown = StateError(
+        "NOT_MOVED", "another sync could not move the files", "the next sync tries again", ""
+    )
     failed = {file.table: errors.get(file.table, unknown) for file in committed.unmoved}
     summary = _summary(entry, committed, failed, moved)
     write_report(target.store, summary, target.database, target.bucket)
@@ -145,7 +165,7 @@ def _report(
 def _summary(
     entry: Entry, committed: Committed, errors: Mapping[str, Error], moved: Sequence[DataFile]
 ) -> dict[str, Any]:
-    """The report of the entry, less the tables that could not be moved, plus those that now could."""
+    """The report of the entry, less tables that could not be moved, plus those that now could."""
     summary = dict(entry.report)
     rows_back: defaultdict[str, int] = defaultdict(int)
     for file in moved:
@@ -155,11 +175,12 @@ def _summary(
     for table in summary["tables"]:
         name = table["table_name"]
         if name in errors:
-            events = {**events, "read": events["read"] - table["row_count"], "rows": events["rows"] - table["row_count"]}
-            table = {**table, "row_count": 0, "error": str(errors[name]), "error_code": errors[name].code}
-        elif name in rows_back:
-            table = {**table, "row_count": table["row_count"] + rows_back.pop(name)}
-        tables.append(table)
+            lost = table["row_count"]
+            events = {**events, "read": events["read"] - lost, "rows": events["rows"] - lost}
+            told = {"row_count": 0, "error": str(errors[name]), "error_code": errors[name].code}
+        else:
+            told = {"row_count": table["row_count"] + rows_back.pop(name, 0)}
+        tables.append({**table, **told})
     tables += [table_summary(name, rows) for name, rows in rows_back.items() if name not in errors]
     named = {table["table_name"] for table in tables}
     tables += [
@@ -171,7 +192,13 @@ def _summary(
     events = {**events, "read": events["read"] + rows, "rows": events["rows"] + rows}
     failed = any(table["error"] for table in tables)
     status = "partial" if failed else summary["status"]
-    return {**summary, "status": status, "events": events, "tables": tables, "finished_at": committed.at}
+    return {
+        **summary,
+        "status": status,
+        "events": events,
+        "tables": tables,
+        "finished_at": committed.at,
+    }
 
 
 def table_summary(name: str, rows: int = 0) -> dict[str, Any]:

@@ -1,4 +1,7 @@
-"""Whether a sync would find anything to do, told from listings alone: without Arrow, Spark or a plan."""
+"""Whether a sync would find anything to do, told from listings alone.
+
+Without Arrow, Spark or a plan.
+"""
 
 from __future__ import annotations
 

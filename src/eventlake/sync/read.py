@@ -1,4 +1,6 @@
-"""Read: the staged objects of one task become bundles of packets in the run's folder. Lines that are no events become rejects.
+"""Read: the staged objects of one task become bundles of packets in the run's folder.
+
+Lines that are no events become rejects.
 
 What happens to a line is in `reader`; this is the part that touches the store.
 """
@@ -9,7 +11,7 @@ import json
 import secrets
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,7 +32,10 @@ from eventlake.sync.reader import Reader, Reject
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A staged object to be read. `only`: the kinds still owed of it, when an earlier sync has read the rest."""
+    """A staged object to be read.
+
+    `only`: the kinds still owed of it, when an earlier sync has read the rest.
+    """
 
     key: str
     size: int
@@ -88,50 +93,71 @@ def read(store: Store, task: ReadTask, settings: ReadSettings) -> Read:
         return key
 
     reader = Reader(settings.profile, settings.guards, write)
-    written: list[tuple[str, int]] = []
-    reasons: Counter[str] = Counter()
-    checks: list[tuple[str, int]] = []
-
-    def flush() -> None:
-        reader.flush()
-        if reader.rejects:
-            reasons.update(reject.reason for reject in reader.rejects)
-            written.append((write(f"{len(written)}.rejects", reject_bytes(reader.rejects)), len(reader.rejects)))
-            reader.rejects = []
-
-    for each in task.inputs:
-        if is_damage_record(each.key):
-            content = read_object(store, each.key)
-            reader.refuse(_recorded_damage(each.key, content))
-            checks.append((each.key, isal_zlib.crc32(content)))
-            continue
-        origin = Origin(each.key, each.staged_us, each.only)
-        check = Checked(_blocks(store, each.key))
-        for piece in lines(chunks(check), settings.max_event_bytes):
-            if isinstance(piece, Lines):
-                reader.add(piece.lines, piece.first, origin)
-            elif each.only is None:
-                reader.refuse(_reject(piece, each.key))
-            if reader.raw_bytes >= settings.bundle_bytes:
-                flush()
-        checks.append((each.key, check.value))
-    flush()
+    rejected = _Rejected(write)
+    checks = [
+        (each.key, _read_input(store, each, settings, reader, rejected)) for each in task.inputs
+    ]
+    reader.flush()
+    rejected.take(reader)
     return Read(
         task,
         reader.events,
-        sum(reasons.values()),
+        sum(rejected.reasons.values()),
         tuple(reader.bundles),
-        tuple(written),
-        tuple(sorted(reasons.items())),
+        tuple(rejected.written),
+        tuple(sorted(rejected.reasons.items())),
         tuple(checks),
     )
 
 
+class _Rejected:
+    """The rejected lines of a task, written whenever a bundle is."""
+
+    def __init__(self, write: Callable[[str, bytes], str]) -> None:
+        self.written: list[tuple[str, int]] = []
+        self.reasons: Counter[str] = Counter()
+        self._write = write
+
+    def take(self, reader: Reader) -> None:
+        """Write what the reader has rejected since."""
+        if reader.rejects:
+            self.reasons.update(reject.reason for reject in reader.rejects)
+            key = self._write(f"{len(self.written)}.rejects", reject_bytes(reader.rejects))
+            self.written.append((key, len(reader.rejects)))
+            reader.rejects = []
+
+
+def _read_input(
+    store: Store, each: Input, settings: ReadSettings, reader: Reader, rejected: _Rejected
+) -> int:
+    """Read one object; the CRC of its bytes."""
+    if is_damage_record(each.key):
+        content = read_object(store, each.key)
+        reader.refuse(_recorded_damage(each.key, content))
+        return int(isal_zlib.crc32(content))
+    origin = Origin(each.key, each.staged_us, each.only)
+    check = Checked(_blocks(store, each.key))
+    for piece in lines(chunks(check), settings.max_event_bytes):
+        if isinstance(piece, Lines):
+            reader.add(piece.lines, piece.first, origin)
+        elif each.only is None:
+            reader.refuse(_reject(piece, each.key))
+        if reader.raw_bytes >= settings.bundle_bytes:
+            reader.flush()
+            rejected.take(reader)
+    return check.value
+
+
 def _recorded_damage(key: str, content: bytes) -> Reject:
-    """An archive that was found damaged when it was staged: what came before is in staged objects."""
+    """An archive that was found damaged when it was staged.
+
+    What came before is in staged objects.
+    """
     found = json.loads(content)
     detail = f"{found['file']}: {found['reason']}, at byte {found['offset']}"
-    return Reject("damaged", found["object"] or key, found["line"], found["fragment"].encode(), 0, detail)
+    return Reject(
+        "damaged", found["object"] or key, found["line"], found["fragment"].encode(), 0, detail
+    )
 
 
 class Checked:
@@ -156,7 +182,9 @@ def _blocks(store: Store, key: str) -> Iterator[bytes]:
 def _reject(piece: TooLarge | Damage, key: str) -> Reject:
     if isinstance(piece, TooLarge):
         return Reject("too_large", key, piece.number, piece.prefix, piece.size)
-    return Reject("damaged", key, piece.line, piece.fragment, 0, f"{piece.reason}, at byte {piece.offset}")
+    return Reject(
+        "damaged", key, piece.line, piece.fragment, 0, f"{piece.reason}, at byte {piece.offset}"
+    )
 
 
 def reject_bytes(rejects: list[Reject]) -> bytes:

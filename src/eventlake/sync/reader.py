@@ -1,8 +1,11 @@
-"""Lines become packets: validated, routed by kind, filled where they lack something, flattened by column.
+"""Lines become packets.
 
-`Reader` is the memory of one task: chunks of lines go in, bundles of packets come out whenever enough has gathered. What all
-calls have in common (envelope, context) is turned into columns once per chunk for all kinds, properties and traits once per kind.
-Knows nothing of tables' schemas, duplicates or Spark.
+Validated, routed by kind, filled where they lack something, flattened by column.
+
+`Reader` is the memory of one task: chunks of lines go in, bundles of packets come out whenever
+enough has gathered. What all calls have in common (envelope, context) is turned into columns
+once per chunk for all kinds, properties and traits once per kind. Knows nothing of tables'
+schemas, duplicates or Spark.
 """
 
 from __future__ import annotations
@@ -22,12 +25,28 @@ from isal import isal_zlib
 from eventlake.model.layout import HOUR_US
 from eventlake.profiles.profile import Kind, Profile
 from eventlake.sync.columns import CODES, Columns, Guards, Rescue, Slot, columns, columns_of
-from eventlake.sync.fills import FILLED, Origin, adopt, fill_timestamps, message_hashes, received_times
-from eventlake.sync.packets import RECEIVED, RESCUE, Bundle, Packet, bucket_bounds, encode, sorted_ids
+from eventlake.sync.fills import (
+    FILLED,
+    Origin,
+    adopt,
+    fill_timestamps,
+    message_hashes,
+    received_times,
+)
+from eventlake.sync.packets import (
+    RECEIVED,
+    RESCUE,
+    Bundle,
+    Packet,
+    bucket_bounds,
+    encode,
+    sorted_ids,
+)
 from eventlake.sync.parse import Document, Number, documents, whole
-from eventlake.sync.shapes import OWN, Broken, Shapes, without
+from eventlake.sync.shapes import OWN, BrokenError, Shapes, without
 
-# Events whose own columns are gathered before they are extracted: the cost of a column is spread over so many rows.
+# Events whose own columns are gathered before they are extracted: the cost of a column is spread
+# over so many rows.
 GATHER = 512
 # Lines that are read the general way before the fast one is tried.
 LEARN = 256
@@ -77,7 +96,7 @@ class _Chunk:
 
 @dataclass(slots=True)
 class _Gathered:
-    """Events of one kind whose own columns are not extracted yet, and the columns of those before them."""
+    """Events of a kind whose own columns are not extracted yet, and the columns before them."""
 
     docs: list[Document] = field(default_factory=list)
     first_rows: list[tuple[int, int]] = field(default_factory=list)
@@ -89,7 +108,7 @@ class _Gathered:
 
 
 class _Kinds(dict[tuple[Any, Any], int]):
-    """(type, event) as they came -> the number of their kind, or of the reason why there is none."""
+    """(type, event) as they came -> the number of their kind, or of why they have none."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -123,7 +142,9 @@ def route(call: Any, event: Any) -> Kind | int:
 class Reader:
     """What one task has read and not yet written."""
 
-    def __init__(self, profile: Profile, guards: Guards, write: Callable[[str, bytes], str]) -> None:
+    def __init__(
+        self, profile: Profile, guards: Guards, write: Callable[[str, bytes], str]
+    ) -> None:
         """`write(suffix, data)` stores an object of the run and returns its key."""
         self.bundles: list[Bundle] = []
         self.rejects: list[Reject] = []
@@ -165,7 +186,7 @@ class Reader:
             try:
                 self._add_rows(rows, kept, chunk, first_line, origin)
                 break
-            except Broken as broken:
+            except BrokenError as broken:
                 odd = sorted([*odd, *(kept[row] for row in broken.rows)])
                 rows, kept = without(rows, broken.rows), without(kept, broken.rows)
         # last, because they teach the next chunk another shape
@@ -175,18 +196,24 @@ class Reader:
     def _add_rows(
         self, rows: list[Any], kept: list[int], chunk: list[bytes], first_line: int, origin: Origin
     ) -> None:
-        """Take in rows that were decoded the fast way. Raises `Broken` before anything of them is taken."""
+        """Take in rows that were decoded the fast way.
+
+        Raises `BrokenError` before anything of them is taken.
+        """
         envelope = self._shapes.envelope(rows)
         batch = self._sorted(envelope["type"], envelope["event"], kept, chunk, first_line, origin)
         if batch.moved:
             ordered = list(map(rows.__getitem__, batch.order))
-            envelope = {name: list(map(values.__getitem__, batch.order)) for name, values in envelope.items()}
+            envelope = {
+                name: list(map(values.__getitem__, batch.order))
+                for name, values in envelope.items()
+            }
         else:
             ordered = rows
         try:
             own, context = self._shapes.own(ordered), self._shapes.context(ordered)
-        except Broken as broken:
-            raise Broken({batch.order[row] for row in broken.rows}) from None
+        except BrokenError as broken:
+            raise BrokenError({batch.order[row] for row in broken.rows}) from None
         self._admit(batch)
         if not ordered:
             return
@@ -197,7 +224,9 @@ class Reader:
             part.arrays |= context.arrays
         self._take_in(part, own, batch)
 
-    def _add_odd(self, chunk: list[bytes], which: Sequence[int], first_line: int, origin: Origin) -> None:
+    def _add_odd(
+        self, chunk: list[bytes], which: Sequence[int], first_line: int, origin: Origin
+    ) -> None:
         """The general way, for any line."""
         docs, places, refused = documents([chunk[i] for i in which])
         kept = [which[place] for place in places]
@@ -217,20 +246,28 @@ class Reader:
         slots = {key: self._root.child(key) for key in top}
         self._shapes.learn(docs, top)
         for column, canonical in FILLED.items():
-            aliases = [key for key, slot in slots.items() if slot.column == column and key != canonical]
+            aliases = [
+                key for key, slot in slots.items() if slot.column == column and key != canonical
+            ]
             if aliases:
                 self._rescue(adopt(docs, column, canonical, aliases))
         odd = [key for key, slot in slots.items() if key not in OWN and slot.column.startswith(OWN)]
-        shared = dict.fromkeys(key for key in (*top, *FILLED.values()) if key not in OWN and key not in odd)
+        shared = dict.fromkeys(
+            key for key in (*top, *FILLED.values()) if key not in OWN and key not in odd
+        )
         envelope = {key: list(map(_get, docs, repeat(key))) for key in shared}
-        own = _own_documents(map(_get, docs, repeat("properties")), map(_get, docs, repeat("traits")))
+        own = _own_documents(
+            map(_get, docs, repeat("properties")), map(_get, docs, repeat("traits"))
+        )
         if odd:
             wanted = {*OWN, *odd}
             own = [{key: value for key, value in doc.items() if key in wanted} for doc in docs]
         self._take_in(self._shared(envelope, docs, batch, origin), own, batch)
 
     @staticmethod
-    def _reject(reason: str, chunk: list[bytes], index: int, first_line: int, origin: Origin) -> Reject:
+    def _reject(
+        reason: str, chunk: list[bytes], index: int, first_line: int, origin: Origin
+    ) -> Reject:
         return Reject(reason, origin.key, first_line + index, chunk[index], len(chunk[index]))
 
     def _sorted(
@@ -249,7 +286,9 @@ class Reader:
             pairs = zip(map(_hashable, types), map(_hashable, events), strict=True)
             numbers = list(map(self._kinds.__getitem__, pairs))
         if origin.only is not None:
-            numbers = [n if n >= 0 and self._kinds.list[n] in origin.only else _NOT_WANTED for n in numbers]
+            numbers = [
+                n if n >= 0 and self._kinds.list[n] in origin.only else _NOT_WANTED for n in numbers
+            ]
         kinds = np.array(numbers)
         order = np.argsort(kinds, kind="stable")
         refused = int(np.searchsorted(kinds[order], 0))
@@ -263,14 +302,20 @@ class Reader:
         places = order.tolist()
         lines = list(map(kept.__getitem__, places))
         checks = np.array(list(map(isal_zlib.crc32, map(chunk.__getitem__, lines))), np.uint32)
-        return _Batch(places, moved, kinds[order], [first_line + line for line in lines], checks, rejects)
+        return _Batch(
+            places, moved, kinds[order], [first_line + line for line in lines], checks, rejects
+        )
 
     def _admit(self, batch: _Batch) -> None:
         self.rejects += batch.rejects
         self.events += len(batch.rejects) + len(batch.order)
 
     def _shared(
-        self, envelope: dict[str, list[Any]], docs: list[Document] | None, batch: _Batch, origin: Origin
+        self,
+        envelope: dict[str, list[Any]],
+        docs: list[Document] | None,
+        batch: _Batch,
+        origin: Origin,
     ) -> Columns:
         """The columns that all kinds have in common, with what was missing filled in."""
         batch.received, rescued = received_times(envelope["receivedAt"], origin)
@@ -291,7 +336,10 @@ class Reader:
         self._rescued += [Rescue(self._rows + r.row, r.path, r.text, r.rounded) for r in rescued]
 
     def _take_in(self, shared: Columns, own: list[Document], batch: _Batch) -> None:
-        """Keep a batch: shared columns as they are, own columns once enough of a kind has gathered."""
+        """Keep a batch.
+
+        Shared columns as they are, own columns once enough of a kind has gathered.
+        """
         present, starts = np.unique(batch.kinds, return_index=True)
         fragments = {}
         for number, start, end in zip(
@@ -312,7 +360,9 @@ class Reader:
         piece = columns(gathered.docs, self._root, self._guards)
         if piece.rescued:
             rows = gathered.rows()[-len(gathered.docs) :]
-            self._rescued += [Rescue(int(rows[r.row]), r.path, r.text, r.rounded) for r in piece.rescued]
+            self._rescued += [
+                Rescue(int(rows[r.row]), r.path, r.text, r.rounded) for r in piece.rescued
+            ]
         gathered.pieces.append(piece)
         gathered.docs = []
 
@@ -388,21 +438,29 @@ def _of(part: Columns, key: tuple[str, Slot]) -> pa.Array:
     return pa.nulls(part.rows, CODES[key[0]][0]) if array is None else array
 
 
-def _by_kind(chunks: list[_Chunk], numbers: list[int]) -> dict[int, dict[tuple[str, Slot], pa.Array]]:
+def _by_kind(
+    chunks: list[_Chunk], numbers: list[int]
+) -> dict[int, dict[tuple[str, Slot], pa.Array]]:
     """The shared columns of each kind, out of the chunks.
 
-    With few fragments their slices are put together; with many (a thousand kinds in each chunk) it is cheaper to gather
-    the rows of all kinds at once and cut that.
+    With few fragments their slices are put together; with many (a thousand kinds in each chunk)
+    it is cheaper to gather the rows of all kinds at once and cut that.
     """
     keys = dict.fromkeys(chain.from_iterable(chunk.shared.arrays for chunk in chunks))
     by_kind: dict[int, dict[tuple[str, Slot], pa.Array]] = {number: {} for number in numbers}
     fragments = sum(len(chunk.fragments) for chunk in chunks)
     if fragments * FRAGMENT_ROWS <= sum(chunk.shared.rows for chunk in chunks):
         for number in numbers:
-            here = [(chunk.shared.arrays, chunk.fragments[number]) for chunk in chunks if number in chunk.fragments]
+            here = [
+                (chunk.shared.arrays, chunk.fragments[number])
+                for chunk in chunks
+                if number in chunk.fragments
+            ]
             for key in keys:
                 slices = [
-                    pa.nulls(end - start, CODES[key[0]][0]) if key not in arrays else arrays[key].slice(start, end - start)
+                    pa.nulls(end - start, CODES[key[0]][0])
+                    if key not in arrays
+                    else arrays[key].slice(start, end - start)
                     for arrays, (start, end) in here
                 ]
                 by_kind[number][key] = pa.concat_arrays(slices)

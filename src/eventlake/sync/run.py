@@ -1,4 +1,7 @@
-"""The flow of a sync, and the only place with Spark actions: plan, read, dedupe, settle, write, index, publish."""
+"""The flow of a sync, and the only place with Spark actions.
+
+Plan, read, dedupe, settle, write, index, publish.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
+from itertools import pairwise
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -25,7 +29,7 @@ from eventlake.model.layout import HOUR_US
 from eventlake.store import Address, Store, guarded, open_store
 from eventlake.sync import dedupe, publish
 from eventlake.sync.index import Hashes, index_bytes
-from eventlake.sync.outcome import Outcome, RunSettings, counts_json, entry_of
+from eventlake.sync.outcome import Outcome, Run, RunSettings, counts_json, entry_of
 from eventlake.sync.packets import BUCKETS, Bundle
 from eventlake.sync.plan import SyncPlan, WriteTask, write_tasks, write_units
 from eventlake.sync.publish import Target
@@ -48,9 +52,12 @@ R = TypeVar("R")
 
 @dataclass(slots=True)
 class Progress:
-    """How far a run is: `tell` is called with each phase and its number of tasks; `events` is known once they are read."""
+    """How far a run is: `tell` is called with each phase and its number of tasks.
 
-    tell: Callable[[str, int], None] = lambda phase, tasks: None
+    `events` is known once they are read.
+    """
+
+    tell: Callable[[str, int], None] = lambda _phase, _tasks: None
     events: int = 0
     phases: dict[str, float] = field(default_factory=dict)
 
@@ -75,8 +82,8 @@ def sync(
 ) -> dict[str, Any]:
     """Sync one source: everything staged and not yet done becomes rows. Returns the summary.
 
-    A sync that was interrupted is first rolled forward. Where another sync of the source commits first, this one
-    throws its own work away and looks again at what is left.
+    A sync that was interrupted is first rolled forward. Where another sync of the source commits
+    first, this one throws its own work away and looks again at what is left.
     """
     target = settings.target
     summary = None
@@ -92,7 +99,7 @@ def sync(
         run_id = run_number(clock())
         folder = publish.run_folder(source_id, state.number + 1, run_id)
         try:
-            entry = _work(job, plan, state, settings, run_id, folder, clock, progress)
+            entry = _work(job, plan, state, settings, Attempt(run_id, folder, clock, progress))
         except Error:
             with suppress(Error):
                 publish.clear(target.store, folder)
@@ -120,39 +127,57 @@ def recover(
     return publish.publish(target, ledger.state, ledger.prepared, lambda: utc_text(clock()))
 
 
-def _work(
-    job: Job,
-    plan: SyncPlan,
-    state: State,
-    settings: RunSettings,
-    run_id: str,
-    folder: str,
-    clock: Callable[[], datetime],
-    progress: Progress,
-) -> Entry:
-    """All the work of a sync up to the point where it would be prepared. Nothing of it is visible yet."""
-    started_at = utc_text(clock())
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One go at a sync: its id, its folder, its clock and who is told of it."""
+
+    run_id: str
+    folder: str
+    clock: Callable[[], datetime]
+    progress: Progress
+
+
+def _work(job: Job, plan: SyncPlan, state: State, settings: RunSettings, attempt: Attempt) -> Entry:
+    """All the work of a sync up to the point where it would be prepared.
+
+    Nothing of it is visible yet.
+    """
+    started_at = utc_text(attempt.clock())
     target = settings.target
-    with progress.phase("read", len(plan.tasks)):
-        reads = job.each(partial(read, settings=_read_settings(settings, folder)), plan.tasks)
-    progress.events = sum(done.events for done in reads)
+    with attempt.progress.phase("read", len(plan.tasks)):
+        reads = job.each(
+            partial(read, settings=_read_settings(settings, attempt.folder)), plan.tasks
+        )
+    attempt.progress.events = sum(done.events for done in reads)
     bundles = tuple(bundle for done in reads for bundle in done.bundles)
-    with progress.phase("dedupe"):
-        dropped = _duplicates(job, target.store, bundles, _remembered(state, settings.dedup_days, run_id))
-    with progress.phase("settle"):
+    with attempt.progress.phase("dedupe"):
+        dropped = _duplicates(
+            job, target.store, bundles, _remembered(state, settings.dedup_days, attempt.run_id)
+        )
+    with attempt.progress.phase("settle"):
         packets = (packet for bundle in bundles for packet in bundle.packets)
         settled = settle(packets, state.schemas, target.profile, settings.limits, started_at)
         units = write_units(bundles, dropped, settled, target.layout, settings.unit_bytes)
         tasks = write_tasks(units, settings.cores)
-    with progress.phase("write", len(tasks)):
-        write = partial(_write, settings=_write_settings(settings, folder, run_id))
+    with attempt.progress.phase("write", len(tasks)):
+        write = partial(_write, settings=_write_settings(settings, attempt.folder, attempt.run_id))
         written: defaultdict[str, tuple[Written, ...]] = defaultdict(tuple)
         for each in (one for done in job.each(write, tasks) for one in done):
             written[each.table] += (each,)
     outcome = Outcome(tuple(reads), bundles, dropped, settled, dict(written))
-    with progress.phase("index"):
-        index = _write_index(job, target.store, outcome, folder, plan.source_id, run_id)
-    return entry_of(plan, state, settings, run_id, outcome, index, started_at, utc_text(clock()), progress.phases)
+    with attempt.progress.phase("index"):
+        index = _write_index(
+            job, target.store, outcome, attempt.folder, plan.source_id, attempt.run_id
+        )
+    run = Run(
+        attempt.run_id,
+        plan,
+        settings,
+        started_at,
+        utc_text(attempt.clock()),
+        attempt.progress.phases,
+    )
+    return entry_of(run, state, outcome, index)
 
 
 def _nothing_new(source_id: str, clock: Callable[[], datetime]) -> dict[str, Any]:
@@ -212,14 +237,19 @@ class Job(Protocol):
         ...
 
     def each(self, work: Callable[[Store, T], R], tasks: Sequence[T]) -> list[R]:
-        """Run `work` on every task and return the results in their order. Raises the first error of ours."""
+        """Run `work` on every task and return the results in their order.
+
+        Raises the first error of ours.
+        """
         ...
 
 
 class SparkJob:
     """Tasks on Spark: a task's number travels to a worker, what comes of it travels back."""
 
-    def __init__(self, begin: Callable[[], None], spark: Callable[[], SparkSession], address: Address) -> None:
+    def __init__(
+        self, begin: Callable[[], None], spark: Callable[[], SparkSession], address: Address
+    ) -> None:
         self.begin = begin
         self._spark = spark
         self._address = address
@@ -232,7 +262,10 @@ class SparkJob:
         numbers = self._spark().range(0, count, 1, count)
         run = partial(_on_worker, work, tuple(tasks), self._address)
         done = numbers.mapInArrow(run, "number long, result binary").collect()
-        results: dict[int, Any] = {row["number"]: pickle.loads(row["result"]) for row in done}
+        results: dict[int, Any] = {
+            row["number"]: pickle.loads(row["result"])  # noqa: S301  # our own workers wrote it
+            for row in done
+        }
         for number in range(count):
             if isinstance(results[number], Error):
                 raise results[number]
@@ -240,12 +273,16 @@ class SparkJob:
 
 
 def _on_worker(
-    work: Callable[[Store, T], R], tasks: tuple[T, ...], address: Address, batches: Iterator[pa.RecordBatch]
+    work: Callable[[Store, T], R],
+    tasks: tuple[T, ...],
+    address: Address,
+    batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     store = open_store(address)
     for batch in batches:
         for number in batch.column(0).to_pylist():
-            # chunks of documents are made and dropped whole; looking for cycles among them costs a fifth more
+            # chunks of documents are made and dropped whole; looking for cycles among them costs a
+            # fifth more
             gc.disable()
             try:
                 result: R | Error = work(store, tasks[number])
@@ -253,7 +290,10 @@ def _on_worker(
                 result = error
             finally:
                 gc.enable()
-            yield pa.record_batch([pa.array([number]), pa.array([pickle.dumps(result)], pa.binary())], ["number", "result"])
+            yield pa.record_batch(
+                [pa.array([number]), pa.array([pickle.dumps(result)], pa.binary())],
+                ["number", "result"],
+            )
 
 
 def _write(store: Store, task: WriteTask, settings: WriteSettings) -> list[Written]:
@@ -272,7 +312,11 @@ def _write_safely(store: Store, unit: WriteUnit, settings: WriteSettings) -> Wri
 
 def _read_settings(settings: RunSettings, folder: str) -> ReadSettings:
     return ReadSettings(
-        folder, settings.target.profile, settings.guards, settings.max_event_bytes, settings.bundle_bytes
+        folder,
+        settings.target.profile,
+        settings.guards,
+        settings.max_event_bytes,
+        settings.bundle_bytes,
     )
 
 
@@ -295,7 +339,9 @@ def _duplicates(
         return dedupe.duplicates(store, bundles, index)
     ranges = _bucket_ranges(rows)
     found: defaultdict[int, list[dedupe.Rows]] = defaultdict(list)
-    for part in job.each(partial(_range_duplicates, bundles=tuple(bundles), index=tuple(index)), ranges):
+    for part in job.each(
+        partial(_range_duplicates, bundles=tuple(bundles), index=tuple(index)), ranges
+    ):
         for place, lost in part.items():
             found[place].append(lost)
     return {place: np.concatenate(parts) for place, parts in found.items()}
@@ -310,13 +356,16 @@ def _range_duplicates(
 def _bucket_ranges(rows: int) -> list[tuple[int, int]]:
     count = min(BUCKETS, -(-rows // TASK_IDS) * 2)
     edges = [BUCKETS * n // count for n in range(count + 1)]
-    return list(zip(edges[:-1], edges[1:], strict=True))
+    return list(pairwise(edges))
 
 
 def _write_index(
     job: Job, store: Store, outcome: Outcome, folder: str, source_id: str, run_id: str
 ) -> tuple[tuple[IndexFile, SideFile], ...]:
-    """Write the index of the rows that this sync takes: not of duplicates, not of tables that failed."""
+    """Write the index of the rows that this sync takes.
+
+    Not of duplicates, not of tables that failed.
+    """
     left_out = outcome.not_taken
     rows = sum(bundle.rows for bundle in outcome.bundles)
     at = int(run_id) // 1000

@@ -1,6 +1,9 @@
-"""Settle: which tables and columns the events of a sync go to. Observed kinds and stored schemas in, schema changes out.
+"""Settle: which tables and columns the events of a sync go to.
 
-Pure, and the same for any order of events, files and tasks: it only looks at what was observed altogether.
+Observed kinds and stored schemas in, schema changes out.
+
+Pure, and the same for any order of events, files and tasks: it only looks at what was observed
+altogether.
 """
 
 from __future__ import annotations
@@ -27,7 +30,10 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class TableDecision:
-    """What becomes of a table: its schema after the sync, what changed, and the columns it has no room for."""
+    """What becomes of a table.
+
+    Its schema after the sync, what changed, and the columns it has no room for.
+    """
 
     table: str
     schema: TableSchema
@@ -37,7 +43,10 @@ class TableDecision:
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
-    """Where everything goes. `refused_tables` had no room; their events are in the profile's overflow table."""
+    """Where everything goes.
+
+    `refused_tables` had no room; their events are in the profile's overflow table.
+    """
 
     table_of: Mapping[Kind, str]
     tables: Mapping[str, TableDecision]
@@ -58,14 +67,17 @@ def settle(
         rows[profile.table(packet.kind)] += packet.rows
     refused = _refused_tables(rows, stored, profile, limits)
     table_of = {
-        packet.kind: profile.overflow_table if (table := profile.table(packet.kind)) in refused else table
+        packet.kind: profile.overflow_table
+        if (table := profile.table(packet.kind)) in refused
+        else table
         for packet in packets
     }
     seen: defaultdict[str, dict[str, _Seen]] = defaultdict(dict)
     for packet in packets:
         _observe(seen[table_of[packet.kind]], packet, profile)
     tables = {
-        table: _decide(table, columns, stored.get(table), profile, limits, now) for table, columns in sorted(seen.items())
+        table: _decide(table, columns, stored.get(table), profile, limits, now)
+        for table, columns in sorted(seen.items())
     }
     return Settlement(table_of, tables, tuple(sorted(refused)))
 
@@ -73,9 +85,15 @@ def settle(
 def _refused_tables(
     rows: Mapping[str, int], stored: Mapping[str, TableSchema], profile: Profile, limits: Limits
 ) -> frozenset[str]:
-    """The new tables beyond the guard: those with the fewest events, then the last by name. Fixed tables always fit."""
+    """The new tables beyond the guard: those with the fewest events, then the last by name.
+
+    Fixed tables always fit.
+    """
     fixed = {*dict(profile.tables).values(), profile.overflow_table}
-    new = sorted((name for name in rows if name not in stored and name not in fixed), key=lambda t: (-rows[t], t))
+    new = sorted(
+        (name for name in rows if name not in stored and name not in fixed),
+        key=lambda t: (-rows[t], t),
+    )
     room = max(0, limits.max_tables - len(set(stored) | (fixed & set(rows))))
     return frozenset(new[room:])
 
@@ -113,14 +131,26 @@ def _decide(
     leading = [name for name, _ in profile.leading]
     always = [] if stored else [name for name in profile.always if name not in seen]
     # one column is `_rescued`; the profile's own always fit
-    room = limits.max_columns - len(known) - (RESCUED not in known) - sum(name in leading for name in (*new, *always))
-    rest = sorted((name for name in new if name not in leading), key=lambda name: (-seen[name].values, name))
+    room = (
+        limits.max_columns
+        - len(known)
+        - (RESCUED not in known)
+        - sum(name in leading for name in (*new, *always))
+    )
+    rest = sorted(
+        (name for name in new if name not in leading), key=lambda name: (-seen[name].values, name)
+    )
     refused = rest[max(0, room) :]
     kept = [name for name in leading if name in {*new, *always}] + sorted(rest[: max(0, room)])
     # leading columns open a new table; in an old one all that is new goes last, by name
     added = sorted(kept) if stored else kept
     columns = tuple(
-        Column(name, _type(name, seen.get(name), profile), tuple(sorted(seen[name].paths)) if name in seen else (), now)
+        Column(
+            name,
+            _type(name, seen.get(name), profile),
+            tuple(sorted(seen[name].paths)) if name in seen else (),
+            now,
+        )
         for name in added
     )
     if RESCUED not in known:
@@ -128,7 +158,9 @@ def _decide(
     paths = {name: tuple(sorted(seen[name].paths)) for name in seen if name in known}
     change = SchemaChange(table, columns, paths, is_new=stored is None)
     schema = (stored or TableSchema()).apply(change)
-    return TableDecision(table, schema, None if schema == stored else change, tuple(sorted(refused)))
+    return TableDecision(
+        table, schema, None if schema == stored else change, tuple(sorted(refused))
+    )
 
 
 def _type(name: str, seen: _Seen | None, profile: Profile) -> ColumnType:

@@ -1,8 +1,10 @@
 """The fast way in for lines that look like those before them.
 
-Most lines of a task have the same few fields around, and the same `context`. For them the envelope is decoded straight into slots and the
-context, which is most of a line, by Arrow's own JSON reader with the schema learned so far. Both are strict: a line or chunk with
-anything new, odd or broken comes back untouched, takes the general way (`parse`, `columns`) and is learned from.
+Most lines of a task have the same few fields around, and the same `context`. For them the
+envelope is decoded straight into slots and the context, which is most of a line, by Arrow's own
+JSON reader with the schema learned so far. Both are strict: a line or chunk with anything new,
+odd or broken comes back untouched, takes the general way (`parse`, `columns`) and is learned
+from.
 """
 
 from __future__ import annotations
@@ -50,7 +52,7 @@ class Shapes:
         self._add_fields(_ALWAYS)
 
     def rows(self, lines: list[bytes]) -> tuple[list[Any], list[int], list[int]]:
-        """Decoded lines, the indexes of their lines, and of the lines that must take the general way."""
+        """Decoded lines, the indexes of their lines, and of those that take the general way."""
         odd: list[int] = []
         try:
             rows, kept = list(map(self._decode, lines)), list(range(len(lines)))
@@ -77,14 +79,19 @@ class Shapes:
             if float in set(map(type, values)):
                 fractions.update(row for row, value in enumerate(values) if type(value) is float)
         suspects = sorted(fractions)
-        return {suspects[n] for n in lines_with_inexact_numbers([lines[kept[row]] for row in suspects])}
+        return {
+            suspects[n] for n in lines_with_inexact_numbers([lines[kept[row]] for row in suspects])
+        }
 
     def envelope(self, rows: list[Any]) -> dict[str, list[Any]]:
         """The values of every top-level field but the context, properties and traits."""
         return {name: list(map(get, rows)) for name, get in self._getters.items()}
 
     def own(self, rows: list[Any]) -> list[Document]:
-        """The rows' properties and traits. Raises `Broken` for rows that must take the general way."""
+        """The rows' properties and traits.
+
+        Raises `BrokenError` for rows that must take the general way.
+        """
         properties = [bytes(row.properties) or b"null" for row in rows]
         traits = [bytes(row.traits) or b"null" for row in rows]
         return [
@@ -93,9 +100,9 @@ class Shapes:
         ]
 
     def context(self, rows: list[Any]) -> Columns | list[Any]:
-        """The columns of the rows' contexts, or their documents where these are not what was learned.
+        """The columns of the rows' contexts, or their documents where these are of another shape.
 
-        Raises `Broken` for rows that must take the general way.
+        Raises `BrokenError` for rows that must take the general way.
         """
         raw = [bytes(row.context) or _EMPTY_CONTEXT for row in rows]
         if self._schema is not None and self._patience:
@@ -120,7 +127,9 @@ class Shapes:
     def learn(self, docs: list[Document], top: Iterable[str]) -> None:
         """Learn from documents that took the general way; `top` are their keys."""
         self.learned = True
-        new = [key for key in top if key not in self._columns and key not in OWN and key != "context"]
+        new = [
+            key for key in top if key not in self._columns and key not in OWN and key != "context"
+        ]
         self._add_fields(new[: _MOST_FIELDS - len(self._columns)])
         self._learn_context([doc.get("context") for doc in docs[:_SAMPLE]])
 
@@ -128,13 +137,17 @@ class Shapes:
         added = False
         for name in names:
             column = self._root.child(name).column
-            # two fields of one column need the general way, which knows their order; own columns are the kinds' business
+            # two fields of one column need the general way, which knows their order; own columns
+            # are the kinds' business
             if column not in self._columns.values() and not column.startswith((*OWN, "context")):
                 self._columns[name] = column
                 added = True
         if not added:
             return
-        fields = [(f"f{n}", Any, msgspec.field(default=None, name=name)) for n, name in enumerate(self._columns)]
+        fields = [
+            (f"f{n}", Any, msgspec.field(default=None, name=name))
+            for n, name in enumerate(self._columns)
+        ]
         raw = [(name, msgspec.Raw, msgspec.Raw(b"")) for name in ("context", *OWN)]
         shape = msgspec.defstruct("Line", [*fields, *raw], forbid_unknown_fields=True, gc=False)
         self._decode = msgspec.json.Decoder(shape).decode
@@ -147,21 +160,32 @@ class Shapes:
         try:
             for doc in docs:
                 _merge(self._context, doc if doc is not None else {})
-            columns = list(_columns(self._context, self._root.child("context")))
-            if len(columns) > _MOST_LEAVES or len(set(columns)) < len(columns):
-                raise _NoSchemaError
         except _NoSchemaError:
-            self._patience, self._schema = 0, None
+            self._give_up()
             return
-        self._schema = pa.schema([pa.field(name, _arrow(node)) for name, node in self._context.items()])
-        self._parse = pj.ParseOptions(explicit_schema=self._schema, unexpected_field_behavior="error")
+        columns = list(_columns(self._context, self._root.child("context")))
+        if len(columns) > _MOST_LEAVES or len(set(columns)) < len(columns):
+            self._give_up()
+            return
+        self._schema = pa.schema(
+            [pa.field(name, _arrow(node)) for name, node in self._context.items()]
+        )
+        self._parse = pj.ParseOptions(
+            explicit_schema=self._schema, unexpected_field_behavior="error"
+        )
         if known is not None and self._schema != known:
             # what failed was new rather than odd
             self._patience = min(_PATIENCE, self._patience + 1)
 
+    def _give_up(self) -> None:
+        self._patience, self._schema = 0, None
+
 
 class _NoSchemaError(Exception):
-    """The context has what Arrow's reader cannot give back as it came: arrays, fractions, two types at one path."""
+    """The context has what Arrow's reader cannot give back as it came.
+
+    Arrays, fractions, two types at one path.
+    """
 
 
 def _merge(node: dict[str, Any], doc: Any, depth: int = 0) -> None:
@@ -207,7 +231,7 @@ def without(items: list[Any], rows: set[int]) -> list[Any]:
     return [item for row, item in enumerate(items) if row not in rows]
 
 
-class Broken(Exception):
+class BrokenError(Exception):
     """Rows with something inside that is no JSON: only the general way can say why."""
 
     def __init__(self, rows: set[int]) -> None:
@@ -226,9 +250,9 @@ def _documents(raw: list[bytes]) -> list[Any]:
                 docs.append(orjson.loads(text))
             except orjson.JSONDecodeError:
                 broken.add(row)
-        raise Broken(broken) from None
+        raise BrokenError(broken) from None
     if inexact:
-        raise Broken(set(inexact))
+        raise BrokenError(set(inexact))
     return docs
 
 

@@ -1,4 +1,6 @@
-"""A sync of one source, from its settings: what the command line, a scheduler or a job on a cluster calls.
+"""A sync of one source, from its settings.
+
+What the command line, a scheduler or a job on a cluster calls.
 
 Puts the parts together; the flow itself is in `run`.
 """
@@ -59,7 +61,12 @@ class Lake:
         """Where a source's tables go."""
         bucket = self.settings.lake.url.partition("://")[2].partition("/")[0]
         return Target(
-            self.store, BuiltinCatalog(self.store), database_of(source), bucket, self.profile, self.layout
+            self.store,
+            BuiltinCatalog(self.store),
+            database_of(source),
+            bucket,
+            self.profile,
+            self.layout,
         )
 
 
@@ -83,14 +90,22 @@ def state_of(lake: Lake, source: Source) -> State:
 
 
 def plan_source(lake: Lake, source: Source, state: State, cores: int) -> SyncPlan:
-    """What a sync of the source would read now. Raises SetupError when the lake was written with other settings."""
+    """What a sync of the source would read now.
+
+    Raises SetupError when the lake was written with other settings.
+    """
     _unchanged(lake, state)
     staged = [
         (each.key, each.size, each.e_tag or "", int(each.staged_at.timestamp() * 1_000_000))
         for each in inbox.staged(lake.store, source.id)
     ]
     damage = [
-        (meta["path"], meta["size"], meta["e_tag"] or "", int(meta["last_modified"].timestamp() * 1_000_000))
+        (
+            meta["path"],
+            meta["size"],
+            meta["e_tag"] or "",
+            int(meta["last_modified"].timestamp() * 1_000_000),
+        )
         for meta in keys(lake.store, damage_folder(source.id))
     ]
     everything = staged + damage
@@ -99,16 +114,19 @@ def plan_source(lake: Lake, source: Source, state: State, cores: int) -> SyncPla
         for key, size, e_tag, _ in everything
         if (done := state.consumed.get(key)) and done.size == size and done.e_tag != e_tag
     }
-    return plan(source.id, inputs_of(everything, state, same), cores, lake.settings.sync.task_mb << 20)
+    return plan(
+        source.id, inputs_of(everything, state, same), cores, lake.settings.sync.task_mb << 20
+    )
 
 
 def _unchanged(lake: Lake, state: State) -> None:
     before, now = dict(state.layout), dict(lake.marks)
-    for name in before:
-        if before[name] != now.get(name):
+    for name, value in before.items():
+        if value != now.get(name):
             raise SetupError(
                 "LAYOUT_CHANGED",
-                f"this lake was written with {name} = {before[name]!r} and the settings now say {now.get(name)!r}",
+                f"this lake was written with {name} = {value!r}, "
+                f"the settings now say {now.get(name)!r}",
                 f"set lake.{name} back, or start a new lake and send the events there",
                 f"lake.{name}",
             )
@@ -133,7 +151,12 @@ def run_settings(lake: Lake, source: Source, cores: int) -> RunSettings:
 
 
 def sync_source(
-    lake: Lake, source: Source, job: Job, cores: int, clock: Callable[[], datetime], progress: Progress
+    lake: Lake,
+    source: Source,
+    job: Job,
+    cores: int,
+    clock: Callable[[], datetime],
+    progress: Progress,
 ) -> dict[str, Any]:
     """Sync one source and return its summary, also of a sync that failed."""
     started = clock()
@@ -173,6 +196,8 @@ def expire(lake: Lake, source: Source, now: datetime) -> None:
         [
             each.key
             for each in inbox.staged(lake.store, source.id)
-            if each.staged_at.timestamp() < oldest and each.key in state.consumed and each.key not in owed
+            if each.staged_at.timestamp() < oldest
+            and each.key in state.consumed
+            and each.key not in owed
         ],
     )

@@ -1,13 +1,16 @@
-"""Write: the packets of one table become Parquet files. Drops duplicates, casts, rescues, sorts by time received.
+"""Write: the packets of one table become Parquet files.
 
-One `WriteUnit` is what a task holds in memory at once. Files go to the run's folder; `publish` moves them into place.
+Drops duplicates, casts, rescues, sorts by time received.
+
+One `WriteUnit` is what a task holds in memory at once. Files go to the run's folder; `publish`
+moves them into place.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -81,7 +84,7 @@ class Written:
     table: str
     outputs: tuple[Output, ...] = ()
     rows: int = 0
-    values: ValueCounts = ValueCounts()
+    values: ValueCounts = field(default_factory=ValueCounts)
     rescued_by_column: tuple[tuple[str, int], ...] = ()
     error_code: str = ""
     error: str = ""
@@ -112,14 +115,18 @@ def write_unit(store: Store, unit: WriteUnit, settings: WriteSettings) -> Writte
         hours -= hours % 24
     partitions, starts = np.unique(hours, return_index=True)
     outputs = []
-    for hour, start, end in zip(partitions.tolist(), starts.tolist(), [*starts[1:].tolist(), len(received)], strict=True):
+    for hour, start, end in zip(
+        partitions.tolist(), starts.tolist(), [*starts[1:].tolist(), len(received)], strict=True
+    ):
         name = f"{settings.run_id}-{unit.number:04}.parquet"
         key = f"{settings.folder}/data/{unit.table}/{hour}/{name}"
         data = parquet_bytes(table.slice(start, end - start), settings.compression)
         with guarded("write", key):
             store.put(key, data)
         outputs.append(Output(unit.table, hour, key, name, end - start, len(data)))
-    return Written(unit.table, tuple(outputs), len(received), values, tuple(sorted(rescued.items())))
+    return Written(
+        unit.table, tuple(outputs), len(received), values, tuple(sorted(rescued.items()))
+    )
 
 
 def parquet_bytes(table: pa.Table, compression: str) -> bytes:
@@ -147,7 +154,7 @@ _UNIQUE = frozenset({"message_id", "received_at", "sent_at", "original_timestamp
 
 
 def _load(store: Store, parts: Sequence[Part]) -> pa.Table:
-    """The rows of the parts that are not dropped, with a column for every kind of value at every path."""
+    """The rows of the parts, less those dropped: a column per path and kind of value."""
     by_key: defaultdict[str, list[Part]] = defaultdict(list)
     for part in parts:
         by_key[part.key].append(part)
@@ -164,13 +171,17 @@ def _load(store: Store, parts: Sequence[Part]) -> pa.Table:
             if len(part.dropped):
                 keep = np.ones(batch.num_rows, bool)
                 keep[part.dropped] = False
-                batch = batch.slice(part.start, part.stop - part.start).filter(pa.array(keep[part.start : part.stop]))
+                batch = batch.slice(part.start, part.stop - part.start).filter(
+                    pa.array(keep[part.start : part.stop])
+                )
             else:
                 batch = batch.slice(part.start, part.stop - part.start)
             batches.append(batch)
     if len(batches) == 1:
         return pa.Table.from_batches(batches)
-    return pa.concat_tables([pa.Table.from_batches([batch]) for batch in batches], promote_options="default").combine_chunks()
+    return pa.concat_tables(
+        [pa.Table.from_batches([batch]) for batch in batches], promote_options="default"
+    ).combine_chunks()
 
 
 def _order(rows: pa.Table) -> npt.NDArray[np.int64] | None:
@@ -181,7 +192,10 @@ def _order(rows: pa.Table) -> npt.NDArray[np.int64] | None:
 
 
 class _Ledger:
-    """The account of a unit's values: what was read, what has a cell, what was kept in `_rescued`."""
+    """The account of a unit's values.
+
+    What was read, what has a cell, what was kept in `_rescued`.
+    """
 
     def __init__(self, rows: int) -> None:
         self.rescued: list[dict[str, str] | None] = [None] * rows
@@ -201,10 +215,16 @@ class _Ledger:
 
 
 def _object_text(entry: Mapping[str, str]) -> str:
-    return "{" + ",".join(f"{orjson.dumps(path).decode()}:{entry[path]}" for path in sorted(entry)) + "}"
+    return (
+        "{"
+        + ",".join(f"{orjson.dumps(path).decode()}:{entry[path]}" for path in sorted(entry))
+        + "}"
+    )
 
 
-def _table(rows: pa.Table, unit: WriteUnit, profile: Profile) -> tuple[pa.Table, ValueCounts, dict[str, int]]:
+def _table(
+    rows: pa.Table, unit: WriteUnit, profile: Profile
+) -> tuple[pa.Table, ValueCounts, dict[str, int]]:
     ledger = _Ledger(rows.num_rows)
     sources: defaultdict[str, list[str]] = defaultdict(list)
     for name in rows.column_names:
@@ -220,13 +240,19 @@ def _table(rows: pa.Table, unit: WriteUnit, profile: Profile) -> tuple[pa.Table,
         raise AssertionError(f"values of table {unit.table} do not add up: {counts}")
     cells[RESCUED] = ledger.column()
     arrays = [
-        cells[name] if name in cells else pa.nulls(rows.num_rows, ARROW[kind]) for name, kind in unit.types.items()
+        cells[name] if name in cells else pa.nulls(rows.num_rows, ARROW[kind])
+        for name, kind in unit.types.items()
     ]
     return pa.table(arrays, names=list(unit.types)), counts, dict(ledger.by_column)
 
 
 def _cells(
-    rows: pa.Table, column: str, names: list[str], unit: WriteUnit, ledger: _Ledger, cells: dict[str, pa.Array]
+    rows: pa.Table,
+    column: str,
+    names: list[str],
+    unit: WriteUnit,
+    ledger: _Ledger,
+    cells: dict[str, pa.Array],
 ) -> None:
     """The cells of one column, out of all kinds and paths of values that go to it."""
     wanted = unit.types.get(column)
@@ -247,7 +273,9 @@ def _cells(
             ledger.rounded += _keep(values, name, column, done.rounded, ledger)
 
 
-def _keep(values: pa.Array, name: str, column: str, which: npt.NDArray[np.bool_], ledger: _Ledger) -> int:
+def _keep(
+    values: pa.Array, name: str, column: str, which: npt.NDArray[np.bool_], ledger: _Ledger
+) -> int:
     """Keep the original of some values. Returns how many."""
     places = np.flatnonzero(which)
     code, path = name[0], name[1:]
@@ -275,4 +303,3 @@ def _read_rescues(rows: pa.Table, profile: Profile, ledger: _Ledger) -> None:
         for path, value in (*found["rescued"].items(), *found["rounded"].items()):
             ledger.keep(row, path, value)
             ledger.by_column[profile.column(path_keys(path))] += 1
-

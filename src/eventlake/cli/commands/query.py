@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _ROWS_SHOWN = 200
 
 
-@click.command(epilog="Example: eventlake query \"SELECT day, count(*) FROM web.page GROUP BY day\"")
+@click.command(epilog='Example: eventlake query "SELECT day, count(*) FROM web.page GROUP BY day"')
 @click.argument("sql")
 @click.option(
     "--format",
@@ -29,13 +29,19 @@ _ROWS_SHOWN = 200
     show_default=True,
     help="json: one object per line.",
 )
-@click.option("--output", "-o", type=click.Path(path_type=Path), help="Write to this file instead of printing.")
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(path_type=Path),
+    help="Write to this file instead of printing.",
+)
 @click.pass_obj
 def query(context: Context, sql: str, form: str, output: Path | None) -> None:
     """Run one SQL statement with DuckDB: a schema per source, a view per table.
 
-    Views have the full schema of their table and the partition columns `day` and `hr`, which prune the files read. With one
-    source, its tables need no schema in front. Sync reports are in __segment_datalake.sync_reports.
+    Views have the full schema of their table and the partition columns `day` and `hr`, which
+    prune the files read. With one source, its tables need no schema in front. Sync reports are
+    in __segment_datalake.sync_reports.
     """
     import duckdb
 
@@ -48,7 +54,11 @@ def query(context: Context, sql: str, form: str, output: Path | None) -> None:
     if form == "parquet" and output is None and sys.stdout.isatty():
         raise UsageError("WRONG_USAGE", "Parquet is not for a terminal", "add --output FILE")
     databases = [
-        Database(database_of(source), log.load(context.store, source.id).state, context.lake_of(source).layout)
+        Database(
+            database_of(source),
+            log.load(context.store, source.id).state,
+            context.lake_of(source).layout,
+        )
         for source in sources.all_sources(context.store)
     ]
     try:
@@ -56,7 +66,12 @@ def query(context: Context, sql: str, form: str, output: Path | None) -> None:
         if relation is not None:
             _print(relation, form, output)
     except duckdb.Error as error:
-        raise InputError("QUERY_FAILED", str(error).strip(), "`eventlake schema show TABLE` lists columns", sql[:200]) from error
+        raise InputError(
+            "QUERY_FAILED",
+            str(error).strip(),
+            "`eventlake schema show TABLE` lists columns",
+            sql[:200],
+        ) from error
 
 
 def _print(relation: duckdb.DuckDBPyRelation, form: str, output: Path | None) -> None:
@@ -99,5 +114,5 @@ def _csv(relation: duckdb.DuckDBPyRelation) -> bytes:
 
 
 def _json(relation: duckdb.DuckDBPyRelation) -> bytes:
-    lines = relation.query("result", "SELECT to_json(result) FROM result").fetchall()
+    lines = relation.set_alias("result").project("to_json(result)").fetchall()
     return b"".join(line.encode() + b"\n" for (line,) in lines)

@@ -1,4 +1,7 @@
-"""`eventlake reports` and `eventlake rejects`: what syncs have done, and the lines they could not take."""
+"""`eventlake reports` and `eventlake rejects`.
+
+What syncs have done, and the lines they could not take.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,12 @@ from eventlake.cli.sources import chosen
 
 @click.command(epilog="Example: eventlake reports --last 5")
 @click.option("--source", "slug", metavar="SLUG", help="Only this source.")
-@click.option("--last", type=click.IntRange(min=1), default=20, show_default=True, help="The newest N.")
+@click.option(
+    "--last", type=click.IntRange(min=1), default=20, show_default=True, help="The newest N."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per sync.")
 @click.pass_obj
-def reports(context: Context, slug: str | None, last: int, as_json: bool) -> None:
+def reports(context: Context, slug: str | None, last: int, *, as_json: bool) -> None:
     """List syncs: when, how long, how many rows, what failed."""
     from eventlake.report.table import stored_reports
 
@@ -48,9 +53,13 @@ def reports(context: Context, slug: str | None, last: int, as_json: bool) -> Non
 @click.option("--source", "slug", metavar="SLUG", help="Only this source.")
 @click.option("--reason", help="Only lines rejected for this reason.")
 @click.option("--last", type=click.IntRange(min=1), help="The newest N.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line, payload included.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object per line, payload included."
+)
 @click.pass_obj
-def rejects(context: Context, slug: str | None, reason: str | None, last: int | None, as_json: bool) -> None:
+def rejects(
+    context: Context, slug: str | None, reason: str | None, last: int | None, *, as_json: bool
+) -> None:
     """List lines that are no events: why, and where they stood."""
     from eventlake.report.rejects import stored_rejects
 

@@ -24,7 +24,7 @@ def send(context: Context, slug: str, paths: tuple[str, ...], *, as_json: bool) 
     """Stage NDJSON files, folders of them, a Segment raw archive, or `-` for standard input.
 
     Plain, .gz and .zst are told apart by content. The same content is staged once, however often
-    it is sent, so a send that was cut off is simply repeated. `eventlake sync` does the rest.
+    it is sent, so a send that was cut off is repeated as it was. `eventlake sync` does the rest.
     """
     source = sources.find(context.store, slug)
     if not source.enabled:

@@ -19,12 +19,14 @@ from eventlake.stage.sources import Source, database_of
 @click.option("--source", "slug", metavar="SLUG", help="Only this source.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
-def tables(context: Context, slug: str | None, as_json: bool) -> None:
+def tables(context: Context, slug: str | None, *, as_json: bool) -> None:
     """List tables: rows, columns, bytes, days covered, last sync."""
     found = [
         row
         for source in chosen(context.store, slug)
-        for row in table_rows(source.slug, database_of(source), log.load(context.store, source.id).state)
+        for row in table_rows(
+            source.slug, database_of(source), log.load(context.store, source.id).state
+        )
     ]
     if as_json:
         print_json(found)
@@ -63,7 +65,7 @@ def schema() -> None:
 @click.option("--source", "slug", metavar="SLUG", help="Where several sources have such a table.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
-def show(context: Context, table: str, slug: str | None, as_json: bool) -> None:
+def show(context: Context, table: str, slug: str | None, *, as_json: bool) -> None:
     """Show a table's columns: type, original paths, first seen, values rescued so far.
 
     TABLE is `table` or `database.table`.
@@ -77,12 +79,17 @@ def show(context: Context, table: str, slug: str | None, as_json: bool) -> None:
         if name in state.schemas and database in ("", database_of(source)):
             found.append((source, list(column_rows(state, name))))
     if not found:
-        near = difflib.get_close_matches(table, [*known, *(each.rpartition(".")[2] for each in known)], n=1)
+        near = difflib.get_close_matches(
+            table, [*known, *(each.rpartition(".")[2] for each in known)], n=1
+        )
         hint = f"did you mean `{near[0]}`?" if near else "`eventlake tables` lists the tables"
         raise InputError("TABLE_NOT_FOUND", "there is no such table", hint, table)
     if as_json:
         print_json(
-            [{"source": source.slug, "table": name, "columns": columns} for source, columns in found]
+            [
+                {"source": source.slug, "table": name, "columns": columns}
+                for source, columns in found
+            ]
             if len(found) > 1
             else {"source": found[0][0].slug, "table": name, "columns": found[0][1]}
         )

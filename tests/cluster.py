@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from eventlake.compute import gateway, java
-from servers import free_port
+from services import free_port
 
 START_TIMEOUT_S = 60
 MASTER = "org.apache.spark.deploy.master.Master"

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 import cluster
-import servers
+import services
 from eventlake.compute import session
-from servers import ROOT, S3
+from services import ROOT, S3
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,7 +29,7 @@ def spark() -> "Iterator[SparkSession]":
 @pytest.fixture(scope="session")
 def versitygw(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3]:
     """A real S3 server; `versitygw.bucket()` makes a bucket."""
-    with servers.versitygw(tmp_path_factory.mktemp("versitygw")) as server:
+    with services.versitygw(tmp_path_factory.mktemp("versitygw")) as server:
         yield server
 
 
@@ -49,5 +49,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Names what the machine lacks, so that a green run does not look like a whole one."""
-    for line in servers.missing(terminalreporter.stats.get("skipped", [])):
+    for line in services.missing(terminalreporter.stats.get("skipped", [])):
         terminalreporter.write_line(line, yellow=True)

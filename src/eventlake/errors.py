@@ -89,6 +89,10 @@ ERRORS: dict[str, tuple[type[Error], str]] = {
     "NO_JAVA": (SetupError, "No Java that Spark can use was found."),
     "SPARK_START": (SetupError, "Spark did not start."),
     "TABLE_NOT_FOUND": (InputError, "There is no such table."),
+    "NOT_MOVED": (
+        StateError,
+        "Files could not be put into place yet.",
+    ),
     "QUERY_FAILED": (InputError, "The query could not be run."),
     "INTERNAL": (StateError, "Something unforeseen happened: a bug in Eventlake."),
 }

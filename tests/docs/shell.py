@@ -16,7 +16,7 @@ _MARK = "@@@ block"
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block: its language, its text, and whether it shows what the last `sh` block prints."""
+    """A fenced block; `is_output`: it shows what the `sh` block before it prints."""
 
     language: str
     text: str
@@ -29,16 +29,14 @@ def blocks(page: Path) -> list[Block]:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """As of a user who has installed eventlake: it is on the PATH, and no settings of others are."""
+    """As of a user who has installed eventlake: it is on the PATH, and nothing is set."""
     programs = folder / "bin"
     programs.mkdir(parents=True)
     for name, command in {"eventlake": "-m eventlake", "python": ""}.items():
         shim = programs / name
         shim.write_text(f'#!/bin/sh\nexec "{sys.executable}" {command} "$@"\n')
         shim.chmod(shim.stat().st_mode | stat.S_IXUSR)
-    kept = {
-        k: v for k, v in os.environ.items() if not k.startswith("EVENTLAKE_") or "CACHE" in k
-    }
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("EVENTLAKE_") or "CACHE" in k}
     source = str(ROOT / "src")
     return kept | {"PATH": f"{programs}:{kept['PATH']}", "PYTHONPATH": source, "COLUMNS": "120"}
 

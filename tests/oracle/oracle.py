@@ -101,6 +101,11 @@ def _sync(state: State, objects: Sequence[Staged], settings: Settings) -> Result
         row, counts = _row(event, schemas[event.table])
         tables.setdefault(event.table, {}).setdefault(_partition(event), []).append(row)
         values_by_table[event.table] = values_by_table.get(event.table, ValueCounts()) + counts
+    for table, added in list(new_columns.items()):
+        rows = [row for rows in tables.get(table, {}).values() for row in rows]
+        _drop_empty(table, added, rows, schemas)
+        if not rows and table not in state.schemas:
+            del schemas[table], new_columns[table]
 
     return Result(
         tables=tables,
@@ -153,6 +158,17 @@ def staged(blobs: Iterable[bytes], at: datetime | None = None, sync_no: int = 0)
         )
         for place, blob in enumerate(blobs)
     ]
+
+
+def _drop_empty(table: str, added: Columns, rows: list[Row], schemas: dict[str, Columns]) -> None:
+    """A new column in which no row has a cell does not appear: dropped duplicates leave such."""
+    for name, column_type in list(added):
+        empty = all(row[name] is None for row in rows)
+        if empty and name not in ALWAYS and (name != RESCUED or not rows):
+            added.remove((name, column_type))
+            schemas[table].remove((name, column_type))
+            for row in rows:
+                del row[name]
 
 
 def _guard_tables(events: list[Event], state: State, settings: Settings) -> None:

@@ -24,7 +24,7 @@ SHARED = {
 }
 # Who may name an engine or a vendor. Spark's actions (collect, count, write) are where Spark is.
 CONFINED = {
-    "pyspark": {"sync/run.py", *(f"compute/{n}.py" for n in ("prepare", "session", "warm"))},
+    "pyspark": {"sync/run.py", "compute/bridge.py", "compute/session.py"},
     "obstore": {"store.py", "store_errors.py", "stage/send.py"},
     "duckdb": {"catalog/query.py", "cli/commands/query.py"},
 }

@@ -1,16 +1,16 @@
-"""The lake's store as a file system that Arrow reads Parquet from. Read only."""
+"""The lake's store as a file system that DuckDB reads Parquet from. Read only."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-from pyarrow import fs
+from fsspec import AbstractFileSystem
 
 from eventlake.store import Store, guarded
+
+PROTOCOL = "eventlake"
 
 
 class _ObjectFile(io.RawIOBase):
@@ -51,50 +51,41 @@ class _ObjectFile(io.RawIOBase):
         return data
 
 
-class _Handler(fs.FileSystemHandler):  # type: ignore[misc]  # pyarrow ships no types
+class LakeFiles(AbstractFileSystem):  # type: ignore[misc]  # fsspec ships no types
+    """The objects of a lake, as fsspec names things."""
+
+    protocol = PROTOCOL
+    cachable = False
+
     def __init__(self, store: Store) -> None:
-        self.store = store
+        super().__init__()
+        self._store = store
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Handler) and other.store is self.store
+    def _open(self, path: str, mode: str = "rb", **_: Any) -> _ObjectFile:
+        if mode != "rb":
+            raise PermissionError(f"the lake is read only here: {path}")
+        return _ObjectFile(self._store, self._strip_protocol(path))
 
-    def __ne__(self, other: object) -> bool:
-        return not self == other
+    def info(self, path: str, **_: Any) -> dict[str, Any]:
+        key = self._strip_protocol(path)
+        with guarded("look up", key):
+            meta = self._store.head(key)
+        return {
+            "name": key,
+            "size": meta["size"],
+            "type": "file",
+            "created": meta["last_modified"],
+            "mtime": meta["last_modified"],
+        }
 
-    def __hash__(self) -> int:
-        return id(self.store)
+    def modified(self, path: str) -> Any:
+        return self.info(path)["mtime"]
 
-    def get_type_name(self) -> str:
-        return "eventlake"
-
-    def normalize_path(self, path: str) -> str:
-        return path
-
-    def open_input_file(self, path: str) -> pa.NativeFile:
-        return pa.PythonFile(_ObjectFile(self.store, path), mode="r")
-
-    def open_input_stream(self, path: str) -> pa.NativeFile:
-        return self.open_input_file(path)
-
-    def get_file_info(self, paths: Sequence[str]) -> list[fs.FileInfo]:
-        return [fs.FileInfo(path, fs.FileType.File) for path in paths]
-
-    def _refuse(self, *_: Any, **__: Any) -> Any:
-        raise NotImplementedError("the lake is read only here")
-
-    get_file_info_selector = create_dir = delete_dir = delete_dir_contents = (
-        delete_root_dir_contents
-    ) = _refuse
-    delete_file = move = copy_file = open_output_stream = open_append_stream = _refuse
+    def glob(self, path: str, **_: Any) -> list[str]:
+        return [self._strip_protocol(path)]  # the ledger names files; none is a pattern
 
 
-def file_system(store: Store) -> fs.FileSystem:
-    """The store as a pyarrow file system: Arrow's own where the lake is a folder.
-
-    `Scanner.to_reader`, which DuckDB calls, keeps Python's lock while Arrow's threads open files;
-    where that needs Python both wait for each other, now and then, for ever.
-    """
+def location(store: Store, key: str) -> str:
+    """Where DuckDB finds an object: a path where the lake is a folder, else through `LakeFiles`."""
     folder = getattr(store, "prefix", None)
-    if isinstance(folder, Path):
-        return fs.SubTreeFileSystem(str(folder), fs.LocalFileSystem())
-    return fs.PyFileSystem(_Handler(store))
+    return str(folder / key) if isinstance(folder, Path) else f"{PROTOCOL}://{key}"

@@ -10,20 +10,17 @@ is DuckDB's.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import duckdb
 import pyarrow as pa
-import pyarrow.dataset as ds
 
-from eventlake.catalog.arrow import ARROW
-from eventlake.catalog.files import file_system
+from eventlake.catalog.files import LakeFiles, location
 from eventlake.errors import InputError
-from eventlake.ledger.entries import DataFile
 from eventlake.ledger.state import State
 from eventlake.model.layout import PartitionLayout
-from eventlake.model.schema import TableSchema
+from eventlake.model.schema import Column
 from eventlake.model.types import ColumnType
 from eventlake.store import Store
 
@@ -42,30 +39,6 @@ class Database:
     layout: PartitionLayout
 
 
-def dataset(
-    store: Store, schema: TableSchema, files: tuple[DataFile, ...], layout: PartitionLayout
-) -> ds.Dataset:
-    """A table as an Arrow dataset."""
-    fields = [pa.field(column.name, ARROW[column.type]) for column in schema.columns]
-    arrow = pa.schema([*fields, *(pa.field(key, pa.string()) for key in layout.keys)])
-    form, system = ds.ParquetFileFormat(), file_system(store)
-    fragments = [
-        form.make_fragment(
-            file.key, filesystem=system, partition_expression=_expression(layout.values(file.hour))
-        )
-        for file in files
-    ]
-    return ds.FileSystemDataset(fragments, arrow, form, filesystem=system)
-
-
-def _expression(values: Mapping[str, str]) -> ds.Expression:
-    found = None
-    for key, value in values.items():
-        one = ds.field(key) == value
-        found = one if found is None else found & one
-    return found
-
-
 def run_query(
     store: Store, databases: list[Database], reports: Callable[[], pa.Table], sql: str
 ) -> duckdb.DuckDBPyRelation | None:
@@ -74,6 +47,7 @@ def run_query(
     Raises InputError QUERY_FAILED.
     """
     connection = duckdb.connect()
+    connection.register_filesystem(LakeFiles(store))
     try:
         wanted = None if _LOOKS_AROUND.search(sql) else _tables_named(connection, sql)
         for database in databases:
@@ -104,19 +78,38 @@ def run_query(
 def _view(
     connection: duckdb.DuckDBPyConnection, store: Store, database: Database, table: str
 ) -> None:
-    state = database.state
-    name = f"_{database.name}.{table}"
-    connection.register(
-        name, dataset(store, state.schemas[table], state.files.get(table, ()), database.layout)
-    )
+    columns = database.state.schemas[table].columns
+    files = database.state.files.get(table, ())
+    keys = ", ".join(map(_quoted, database.layout.keys))
+    if files:
+        every = ", ".join(_literal(location(store, file.key)) for file in files)
+        types = ", ".join(f"{_quoted(key)}: VARCHAR" for key in database.layout.keys)
+        shown = ", ".join(map(_shown, columns))
+        found = (
+            f"SELECT {shown}, {keys} FROM read_parquet([{every}], union_by_name = true, "
+            f"hive_partitioning = true, hive_types = {{{types}}})"  # noqa: S608  # all quoted
+        )
+    else:
+        nothing = [f"NULL::{_SQL[column.type]} AS {_quoted(column.name)}" for column in columns]
+        nothing += [f"NULL::VARCHAR AS {_quoted(key)}" for key in database.layout.keys]
+        found = f"SELECT {', '.join(nothing)} WHERE false"
+    connection.execute(f"CREATE VIEW {_quoted(database.name)}.{_quoted(table)} AS {found}")
+
+
+def _shown(column: Column) -> str:
     # DuckDB shows a zoned timestamp in the session's zone, with an extension its wheel lacks: here
     # they are plain, and UTC
-    times = [c.name for c in state.schemas[table].columns if c.type is ColumnType.TIMESTAMP]
-    plain = ", ".join(f"{_quoted(time)}::TIMESTAMP AS {_quoted(time)}" for time in times)
-    connection.execute(
-        f"CREATE VIEW {_quoted(database.name)}.{_quoted(table)} AS "
-        f"SELECT * {f'REPLACE ({plain}) ' if plain else ''}FROM memory.main.{_quoted(name)}"
-    )
+    name = _quoted(column.name)
+    return f"{name}::TIMESTAMP AS {name}" if column.type is ColumnType.TIMESTAMP else name
+
+
+_SQL = {
+    ColumnType.BIGINT: "BIGINT",
+    ColumnType.BOOLEAN: "BOOLEAN",
+    ColumnType.DECIMAL: "DECIMAL(38, 6)",
+    ColumnType.STRING: "VARCHAR",
+    ColumnType.TIMESTAMP: "TIMESTAMP",
+}
 
 
 def _tables_named(connection: duckdb.DuckDBPyConnection, sql: str) -> set[str] | None:

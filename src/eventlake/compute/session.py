@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import logging
 import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
+from eventlake.compute import bridge, gateway, java, warm
 from eventlake.compute import conf as settings
-from eventlake.compute import gateway, java, warm
 from eventlake.compute.runfolder import RunFolder
 from eventlake.errors import Error
 
@@ -76,7 +75,7 @@ def launch(
     Raises:
         SetupError: NO_JAVA, MISSING_DEPENDENCY.
     """
-    if _session_exists(master):
+    if bridge.exists(master):
         return Found(master)
     home = gateway.spark_home(os.environ)
     found = java.find(java_home, os.environ)
@@ -137,7 +136,7 @@ class Launched:
         self._session: SparkSession | None = None
         self._failure: Error | None = None
         self._open = True
-        _quiet_py4j()
+        bridge.quiet()
         self._thread = threading.Thread(target=self._connect, daemon=True)
         self._thread.start()
 
@@ -161,7 +160,7 @@ class Launched:
             if self._session:
                 if orderly and self._must_end_in_order():
                     self._end_in_order(self._session)
-                _let_go(self._session)
+                bridge.let_go(self._session)
         finally:
             self._driver.kill()
             if self._prefork:
@@ -169,7 +168,7 @@ class Launched:
             # It notices at once, and reads the JVM's log for the reason.
             self._thread.join()
             self._driver.remove()
-            _forget()
+            bridge.forget()
 
     def __enter__(self) -> Self:
         return self
@@ -188,7 +187,7 @@ class Launched:
                 with contextlib.suppress(ImportError):
                     importlib.import_module(module)
             port, secret = self._driver.address()
-            self._session = _connected(port, secret, self._python, self._conf)
+            self._session = bridge.connect(port, secret, self._python, self._conf)
         except Error as error:
             self._failure = error
         except Exception as error:
@@ -221,12 +220,7 @@ class Found:
         self._master = master
 
     def session(self) -> SparkSession:
-        from pyspark.sql import SparkSession
-
-        builder = SparkSession.builder
-        if self._master.startswith("sc://"):
-            builder = builder.remote(self._master)
-        return builder.getOrCreate()
+        return bridge.attach(self._master)
 
     def close(self, *, orderly: bool = False) -> None:
         """Leaves it alone."""
@@ -241,89 +235,6 @@ class Found:
         at: TracebackType | None,
     ) -> None:
         """Leaves it alone."""
-
-
-def _session_exists(master: str) -> bool:
-    if {"PYSPARK_GATEWAY_PORT", "SPARK_REMOTE", "DATABRICKS_RUNTIME_VERSION"} & set(os.environ):
-        return True
-    if master.startswith("sc://"):
-        return True
-    # Where nobody has imported PySpark there is no session, and asking would import it.
-    if "pyspark.sql" not in sys.modules:
-        return False
-    from pyspark import SparkContext
-    from pyspark.sql import SparkSession
-
-    # A session is active only in the thread that started it; its context is so in all.
-    started = vars(SparkContext)["_active_spark_context"] is not None
-    return started or SparkSession.getActiveSession() is not None
-
-
-def _connected(port: int, secret: str, python: str, conf: Mapping[str, str]) -> SparkSession:
-    from pyspark.sql import SparkSession
-
-    ours = {
-        "PYSPARK_GATEWAY_PORT": str(port),
-        "PYSPARK_GATEWAY_SECRET": secret,
-        "PYSPARK_PYTHON": python,
-    }
-    with _environment(ours):
-        return SparkSession.builder.config(map=dict(conf)).getOrCreate()
-
-
-@contextlib.contextmanager
-def _environment(values: Mapping[str, str]) -> Iterator[None]:
-    """Sets variables while PySpark reads them: to leave them would say that a session is there."""
-    before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
-
-
-def _quiet_py4j() -> None:
-    """Stops Py4J's log of broken connections and of Ctrl-C; the errors reach the caller anyway."""
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)
-    # Some of it goes to the root logger, which prints it where nobody has set up logging.
-    root = logging.getLogger()
-    if _not_py4j not in root.filters:
-        root.addFilter(_not_py4j)
-
-
-def _not_py4j(record: logging.LogRecord) -> bool:
-    return f"{os.sep}py4j{os.sep}" not in record.pathname
-
-
-def _let_go(session: SparkSession) -> None:
-    """Ends the threads that talk to the JVM, so that none of them notices its death and says so."""
-    py4j: Any = session.sparkContext._gateway  # noqa: SLF001 - PySpark has no public way
-    client = py4j._gateway_client  # noqa: SLF001
-    client.is_connected = False
-    for worker in filter(None, (getattr(client, "finalizer_deque", None),)):
-        worker.appendleft(importlib.import_module("py4j.clientserver").SHUTDOWN_FINALIZER_WORKER)
-    with contextlib.suppress(Exception):
-        client.close()
-    updates = getattr(session.sparkContext, "_accumulatorServer", None)
-    if updates is not None:
-        updates.handle_error = lambda *_: None
-        # Takes half a second to notice; nothing waits for it.
-        threading.Thread(target=updates.shutdown, daemon=True).start()
-
-
-def _forget() -> None:
-    """Makes PySpark's globals as they were before, so that a later launch starts afresh."""
-    from pyspark import SparkContext
-    from pyspark.sql import SparkSession
-
-    for name in ("_active_spark_context", "_gateway", "_jvm"):
-        setattr(SparkContext, name, None)
-    for name in ("_instantiatedSession", "_activeSession"):
-        setattr(SparkSession, name, None)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

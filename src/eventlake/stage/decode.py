@@ -103,10 +103,20 @@ class _Splitter:
                 return
             yield from self.end()
             piece = piece[ends + 1 :]
+        if self._at_line_start and not piece.strip(b"\n"):
+            # a bomb of line feeds must not cost what as many events do
+            yield from self.split()
+            self.number += len(piece)
+            return
         self._parts.append(piece)
         self._fresh += len(piece)
         if self._fresh >= _BATCH_BYTES:
             yield from self.split()
+
+    @property
+    def _at_line_start(self) -> bool:
+        last = next((part for part in reversed(self._parts) if part), b"\n")
+        return last.endswith(b"\n")
 
     def split(self, *, ended: bool = False) -> Iterator[Lines | TooLarge]:
         """Every line that has ended; of one that is too large already, only the beginning stays."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from eventlake.ledger import log
 from eventlake.ledger.entries import Consumed, DataFile, Entry, IndexFile, Owed, SideFile
 from eventlake.ledger.state import State
 from eventlake.model.counts import EventCounts, ValueCounts, total
+from eventlake.model.schema import SchemaChange
 from eventlake.profiles.profile import Kind
 from eventlake.store import Address
 from eventlake.sync.columns import Guards
@@ -71,6 +72,21 @@ class Outcome:
             if ranges:
                 rows[place] = np.concatenate(ranges)
         return rows
+
+    def change_of(self, table: str) -> SchemaChange | None:
+        """What becomes of a table's schema.
+
+        A column that only dropped duplicates had, or only rescued values, does not appear.
+        """
+        decision = self.settled.tables[table]
+        change = decision.change
+        if change is None:
+            return None
+        filled = {name for unit in self.written[table] for name in unit.columns}
+        added = tuple(
+            c for c in change.added if c.name in filled or c.name not in decision.optional
+        )
+        return replace(change, added=added)
 
     @property
     def held_back(self) -> dict[int, Rows]:
@@ -139,9 +155,9 @@ def entry_of(
         files=tuple(files),
         rejects=(*rejects, *(side for _, side in index)),
         changes=tuple(
-            decision.change
-            for table, decision in outcome.settled.tables.items()
-            if decision.change and table in outcome.written and table not in failed
+            change
+            for table in sorted(outcome.written)
+            if table not in failed and (change := outcome.change_of(table))
         ),
         index=tuple(file for file, _ in index),
         rescued=tuple(
@@ -233,7 +249,7 @@ def _table_report(
         return {**report, "error": bad.error, "error_code": bad.error_code}
     decision = outcome.settled.tables[table]
     mine = [file for file in files if file.table == table]
-    change = decision.change
+    change = outcome.change_of(table)
     return {
         **report,
         "row_count": sum(file.rows for file in mine),

@@ -122,10 +122,11 @@ def write_units(
                 )
     units: list[WriteUnit] = []
     for table, those in sorted(parts.items()):
-        types = settled.tables[table].schema.types()
+        decision = settled.tables[table]
         groups = [those] if _size(those) <= unit_bytes else _split(those, layout, unit_bytes)
         units += [
-            WriteUnit(table, types, tuple(group), number) for number, group in enumerate(groups)
+            WriteUnit(table, decision.schema.types(), decision.optional, tuple(group), number)
+            for number, group in enumerate(groups)
         ]
     return tuple(units)
 

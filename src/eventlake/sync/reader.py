@@ -416,7 +416,8 @@ class Reader:
 
 
 def _hashable(value: Any) -> Any:
-    return None if isinstance(value, dict | list) else value
+    """What stands for a type or event in the look-up of kinds: no number equals the text of one."""
+    return None if isinstance(value, dict | list | Number) else value
 
 
 def _own_documents(properties: Iterable[Any], traits: Iterable[Any]) -> list[Document]:

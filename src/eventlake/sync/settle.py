@@ -39,6 +39,7 @@ class TableDecision:
     schema: TableSchema
     change: SchemaChange | None
     refused_columns: tuple[str, ...]
+    optional: frozenset[str]  # columns that appear only where some row has a cell in them
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,9 +159,9 @@ def _decide(
     paths = {name: tuple(sorted(seen[name].paths)) for name in seen if name in known}
     change = SchemaChange(table, columns, paths, is_new=stored is None)
     schema = (stored or TableSchema()).apply(change)
-    return TableDecision(
-        table, schema, None if schema == stored else change, tuple(sorted(refused))
-    )
+    optional = frozenset(added) - frozenset(profile.always)
+    changed = None if schema == stored else change
+    return TableDecision(table, schema, changed, tuple(sorted(refused)), optional)
 
 
 def _type(name: str, seen: _Seen | None, profile: Profile) -> ColumnType:

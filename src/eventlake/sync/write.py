@@ -56,6 +56,7 @@ class WriteUnit:
 
     table: str
     types: Mapping[str, ColumnType]
+    new: frozenset[str]  # columns that appear only where some row has a cell in them
     parts: tuple[Part, ...]
     number: int  # within the table, part of the file names
 
@@ -85,6 +86,7 @@ class Written:
     outputs: tuple[Output, ...] = ()
     rows: int = 0
     values: ValueCounts = field(default_factory=ValueCounts)
+    columns: tuple[str, ...] = ()
     rescued_by_column: tuple[tuple[str, int], ...] = ()
     error_code: str = ""
     error: str = ""
@@ -125,7 +127,12 @@ def write_unit(store: Store, unit: WriteUnit, settings: WriteSettings) -> Writte
             store.put(key, data)
         outputs.append(Output(unit.table, hour, key, name, end - start, len(data)))
     return Written(
-        unit.table, tuple(outputs), len(received), values, tuple(sorted(rescued.items()))
+        unit.table,
+        tuple(outputs),
+        len(received),
+        values,
+        tuple(table.schema.names),
+        tuple(sorted(rescued.items())),
     )
 
 
@@ -239,11 +246,16 @@ def _table(
     if not counts.balanced:
         raise AssertionError(f"values of table {unit.table} do not add up: {counts}")
     cells[RESCUED] = ledger.column()
+    names = [name for name in unit.types if name not in unit.new or _any_cell(cells.get(name))]
     arrays = [
-        cells[name] if name in cells else pa.nulls(rows.num_rows, ARROW[kind])
-        for name, kind in unit.types.items()
+        cells[name] if name in cells else pa.nulls(rows.num_rows, ARROW[unit.types[name]])
+        for name in names
     ]
-    return pa.table(arrays, names=list(unit.types)), counts, dict(ledger.by_column)
+    return pa.table(arrays, names=names), counts, dict(ledger.by_column)
+
+
+def _any_cell(array: pa.Array | None) -> bool:
+    return array is not None and array.null_count < len(array)
 
 
 def _cells(

@@ -108,11 +108,11 @@ def _csv(relation: duckdb.DuckDBPyRelation) -> bytes:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(relation.columns)
-    while rows := relation.fetchmany(10_000):
-        writer.writerows(rows)
+    writer.writerows(relation.fetchall())
     return text.getvalue().encode()
 
 
 def _json(relation: duckdb.DuckDBPyRelation) -> bytes:
-    lines = relation.set_alias("result").project("to_json(result)").fetchall()
+    aliased = relation.set_alias("result")
+    lines = aliased.project("to_json(result)").fetchall()
     return b"".join(line.encode() + b"\n" for (line,) in lines)

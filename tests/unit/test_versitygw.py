@@ -4,7 +4,7 @@ import pytest
 from obstore.exceptions import AlreadyExistsError
 from obstore.store import S3Store
 
-from servers import S3
+from services import S3
 
 
 def store(server: S3) -> S3Store:

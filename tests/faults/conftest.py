@@ -1,4 +1,4 @@
-"""These tests make and remove thousands of files: in memory where the system has a folder for that."""
+"""These tests make and remove thousands of files: in memory, where the system has room for it."""
 
 from collections.abc import Iterator
 from pathlib import Path

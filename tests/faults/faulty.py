@@ -1,4 +1,4 @@
-"""A store that fails: at call number N, before or after doing it, with a whole other sync in between, or by key."""
+"""A store that fails: at call number N, before or after doing it, or by key; or that is slow."""
 
 from __future__ import annotations
 
@@ -15,16 +15,18 @@ from eventlake.store import Store
 
 # What obstore says when a request stays without an answer, and what a server says that is busy or refuses.
 TIMEOUT = (
-    "Generic S3 error: Error performing PUT http://127.0.0.1/lake/x in 5.1s, after 5 retries, max_retries: 5, "
-    "retry_timeout: 180s - HTTP error: operation timed out, kind: Timeout"
+    "Generic S3 error: Error performing PUT http://localhost/x in 5.1s, "
+    "after 5 retries, max_retries: 5, retry_timeout: 180s - HTTP error: operation timed out, kind: Timeout"
 )
 BUSY = (
-    "Generic S3 error: Error performing PUT http://127.0.0.1/lake/x in 9ms, after 5 retries - "
-    "Server returned non-2xx status code: 503 Service Unavailable: <Error><Code>SlowDown</Code></Error>"
+    "Generic S3 error: Error performing PUT http://localhost/x in 9ms, after 5 retries - "
+    "Server returned non-2xx status code: 503 Service Unavailable: "
+    "<Error><Code>SlowDown</Code></Error>"
 )
 REFUSED = (
-    "The operation lacked the necessary privileges to complete for path x: Error performing PUT "
-    "http://127.0.0.1/lake/x in 1ms - Server returned non-2xx status code: 403 Forbidden: "
+    "The operation lacked the necessary privileges to complete for path x: "
+    "Error performing PUT "
+    "http://localhost/x in 1ms - Server returned non-2xx status code: 403 Forbidden: "
     "<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"
 )
 CALLS = frozenset(
@@ -64,10 +66,10 @@ def refused() -> Exception:
 
 @dataclass
 class Faulty:
-    """Duck-typed obstore store: counts its calls, and does something before or after some of them.
+    """A duck-typed obstore store: counts its calls, and does something before or after some.
 
-    `before(number, name, key)` and `after(number, name, key)` may raise, sleep, or run other things. A listing is one call;
-    `after` comes when it was read to its end.
+    `before(number, name, key)` and `after(number, name, key)` may raise, sleep or run other things.
+    A listing is one call; `after` comes when it was read to its end.
     """
 
     inner: Store

@@ -1,6 +1,7 @@
-"""Lines of the kinds that the public JSON parsing test suite has: valid (`y_`), invalid (`n_`), left to the parser (`i_`).
+"""Lines of the kinds that the public JSON parsing test suite has, and odd events.
 
-Made for this project; the names follow the suite's. A case is a value that is put where an event's property would be, or a whole line.
+Made for this project; the names follow the suite's. What it leaves to the parser has a fixed answer
+here. A case is a value that is put where an event's property would be, or a whole line.
 """
 
 from __future__ import annotations
@@ -287,7 +288,8 @@ EVENTS: dict[str, bytes] = {
     "event_newline": b'{"type":"track","event":"a\\nb"}',
     "event_equals": b'{"type":"track","event":"a=b/day=1"}',
     "event_windows": b'{"type":"track","event":"CON"}',
-    "top_level_everything": b'{"type":"page","a":{"b":[1]},"userId":{"x":1},"anonymousId":[1],"name":1e400,"category":"\\ud800"}',
+    "top_level_everything": b'{"type":"page","a":{"b":[1]},"userId":{"x":1},"anonymousId":[1],'
+    b'"name":1e400,"category":"\\ud800"}',
 }
 
 

@@ -1,4 +1,4 @@
-"""The small lake that the fault tests work on: what is sent to it, and what must be in it in the end."""
+"""The small lake that the fault tests work on: what is sent, and what must be in it in the end."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ def page(number: int, hour: int) -> bytes:
     ).encode()
 
 
-# What each sync finds: tables new and known, duplicates within and across syncs, rejects, late hours, a new column.
+# What each sync finds: tables new and known, duplicates within and across syncs, rejects, late
+# hours, a new column, a value that does not fit.
 SYNCS: tuple[dict[str, tuple[bytes, ...]], ...] = (
     {
         "a.ndjson": (

@@ -1,4 +1,4 @@
-"""Every call to the store fails once: before it is done, after it, with the process dying, or with another sync in between."""
+"""Every call to the store fails once: before it is done, after it, or while another sync runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 from eventlake.cli.commands.sync import _exit_code
 from eventlake.store import Store
-from eventlake.sync import run
+from eventlake.sync.write import write_unit
 from faults.faulty import At, Faulty, Killed, busy, delays, raises, refused, timeout
 from faults.lake_of_faults import (
     SYNCS,
@@ -139,7 +139,7 @@ def test_another_sync_runs_while_a_call_is_slow(
 def test_a_sync_comes_back_when_others_have_long_gone_on(
     moment: str, expected: Expected, tmp_path: Path
 ) -> None:
-    """It sleeps anywhere in the first sync; meanwhile that is rolled forward and the second one done."""
+    """It sleeps anywhere in the first sync; meanwhile others finish that and a second one."""
     scene = Scene(tmp_path, 0)
     for number in range(scene.calls):
         copy, lake, store = scene.begin()
@@ -205,7 +205,7 @@ def at_once(folder: Path, many: int, seed: int, later: timedelta) -> list[dict[s
 
 
 def test_syncs_at_once_with_the_same_clock(expected: Expected, tmp_path: Path) -> None:
-    """Two machines may begin in the same microsecond: their runs have one number, but nothing in common."""
+    """Two machines may begin in the same microsecond: runs of one number, nothing in common."""
     for duel in range(5):
         folder = tmp_path / f"{duel}"
         for sync in range(len(SYNCS)):
@@ -256,7 +256,7 @@ def test_a_table_whose_folder_is_a_file(expected: Expected, tmp_path: Path) -> N
 def test_a_source_whose_only_table_is_refused_goes_on_with_others(
     expected: Expected, tmp_path: Path
 ) -> None:
-    """A table that takes nothing, alone in its sync, must not stop the events of others that come later."""
+    """A table that takes nothing, alone in its sync, must not stop those that come later."""
     folder = tmp_path / "lake"
     lake = lake_here(folder)
     table = folder / "segment-data" / "data" / "golden" / "segment_type=alone"
@@ -320,7 +320,6 @@ def test_a_unit_whose_write_raises(
 ) -> None:
     folder = tmp_path / "lake"
     lake = lake_here(folder)
-    write_unit = run.write_unit
 
     def failing(store: Store, unit: Any, settings: Any) -> Any:
         if unit.table == "event_0":
@@ -328,7 +327,7 @@ def test_a_unit_whose_write_raises(
         return write_unit(store, unit, settings)
 
     with monkeypatch.context() as patch:
-        patch.setattr(run, "write_unit", failing)
+        patch.setattr("eventlake.sync.run.write_unit", failing)
         for sync in range(len(SYNCS)):
             send(lake, sync)
             summary = lake.sync()
@@ -347,7 +346,7 @@ def test_a_unit_whose_write_raises(
 
 
 def test_the_store_is_gone_for_a_while(expected: Expected, tmp_path: Path) -> None:
-    """Every call from number N on fails, as when the network is cut; the next sync is well again."""
+    """Every call from number N on fails, as when a network is cut; the next sync is well again."""
     scene = Scene(tmp_path, 1)
     for number in range(scene.calls):
         copy, lake, store = scene.begin()
@@ -362,7 +361,7 @@ def test_the_store_is_gone_for_a_while(expected: Expected, tmp_path: Path) -> No
 
 
 def test_the_sync_after_a_failed_one_says_what_it_did(tmp_path: Path) -> None:
-    """A sync that dies after it was prepared is finished by the next one, whose summary tells of it."""
+    """A sync that dies once prepared is finished by the next one, whose summary tells of it."""
     folder = tmp_path / "lake"
     stores: list[Faulty] = []
 
@@ -384,3 +383,29 @@ def test_the_sync_after_a_failed_one_says_what_it_did(tmp_path: Path) -> None:
     summary = lake.sync()
     assert summary["events"]["rows"] == 12
     assert lake.sync()["run_id"] is None
+
+
+def test_of_two_that_publish_one_entry_the_first_to_commit_is_right(
+    expected: Expected, tmp_path: Path
+) -> None:
+    """One cannot move a table, another moves it meanwhile and commits: nothing has failed."""
+    folder = tmp_path / "lake"
+
+    def refuse(number: int, name: str, key: str) -> None:
+        if name == "rename" and "segment_type=event_1/" in key:
+            raise timeout()
+        if name == "put" and key.endswith(".committed.json"):
+            other = lake_here(folder)
+            other.at += timedelta(minutes=7)
+            settle_down(other)
+
+    lake = lake_here(folder, wrap=lambda store: Faulty(store, refuse))  # type: ignore[arg-type,return-value]
+    send(lake, 0)
+    summary = lake.sync()
+    assert summary["status"] == "finished", summary
+    assert summary["events"]["rows"] == 12
+    lake = lake_here(folder)
+    send(lake, 1)
+    lake.at += timedelta(hours=1)
+    settle_down(lake)
+    expected.check(folder)

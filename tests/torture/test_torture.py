@@ -32,5 +32,5 @@ def test_on_s3(versitygw: S3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def seed_of(folder: Path) -> int:
-    """A seed that differs from run to run and is shown with a failure, as a local variable of the test."""
+    """A seed that differs from run to run; the lake's report of a failure shows it."""
     return zlib.crc32(str(folder).encode()) ^ os.getpid()

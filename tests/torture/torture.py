@@ -1,10 +1,12 @@
 """Kills and races real syncs, and sees that nothing is lost, doubled or visible by half.
 
-`python tests/torture/torture.py --kills 1000 --duels 200 [--lake URL] [--seed N]`, with PYTHONPATH=src from the root of the project.
+`python tests/torture/torture.py --kills 1000 --duels 200 [--lake URL] [--seed N]`, with
+PYTHONPATH=src from the root of the project.
 
-Every round sends new events and starts `eventlake sync` on Spark. A kill is a SIGKILL to its process group at a random moment: anywhere
-in its run, or shortly after something of it appeared in the ledger or among the data. A duel is two or three syncs at once. All
-the while another process lists the lake and opens every file it finds.
+Every round sends new events and starts `eventlake sync` on Spark. A kill is a SIGKILL to its process
+group at a random moment: anywhere in its run, or shortly after something of it appeared in the
+ledger or among the data. A duel is two or three syncs at once. All the while another process lists
+the lake and opens every file it finds.
 """
 
 from __future__ import annotations
@@ -83,8 +85,8 @@ class Torture:
             message_id = f"m{number:08}"
             self.sent.add(message_id)
             lines.append(self._event(message_id, number % 5, hour, minute))
-        for message_id in self.rng.sample(old, min(len(old), 5)):
-            lines.append(self._event(message_id, int(message_id[1:]) % 5, 23, 59))
+        again = self.rng.sample(old, min(len(old), 5))
+        lines += [self._event(known, int(known[1:]) % 5, 23, 59) for known in again]
         for _ in range(2):
             lines.append(f'{{"broken": {self.bad_lines}'.encode())
             self.bad_lines += 1
@@ -113,11 +115,9 @@ class Torture:
         """A sync, as a user would start it."""
         env = {
             **os.environ,
-            "EVENTLAKE_TORTURE_MARK": "",
             "TORTURE_MARK": self.mark,
             "PYTHONPATH": str(ROOT / "src"),
         }
-        del env["EVENTLAKE_TORTURE_MARK"]
         return subprocess.Popen(
             [sys.executable, "-m", "eventlake", "sync", "--source", "web", "--json"],
             cwd=self.folder,
@@ -165,7 +165,7 @@ class Torture:
         own = self.on_disk / "_eventlake" / SOURCE
         if moment in ("prepared", "committed"):
             with contextlib.suppress(FileNotFoundError):
-                return sum(name.endswith(f".{moment}.json") for name in os.listdir(own / "ledger"))
+                return sum(f".{moment}." in path.name for path in (own / "ledger").iterdir())
             return 0
         top = own / "runs" if moment == "run" else self.on_disk / DATA
         return sum(len(files) for _, _, files in os.walk(top))
@@ -265,7 +265,10 @@ class Torture:
 
 
 def watch(url: str) -> None:
-    """List the lake and read what is new until stdin is closed. Never half a file, never a row twice, nothing that goes again."""
+    """List the lake and read what is new until stdin is closed.
+
+    Never half a file, never a row twice, nothing that goes again.
+    """
     store = store_of(url)
     where: dict[str, str] = {}
     files: set[str] = set()
@@ -357,7 +360,8 @@ def main() -> None:
         torture = Torture(url, folder, chosen.seed, on_disk, lambda text: print(text, flush=True))
         found = run(torture, chosen.kills, chosen.duels)
         print(
-            f"nothing lost, nothing doubled: {found}, killed {dict(torture.killed)}, {time.monotonic() - began:.0f} s"
+            f"nothing lost, nothing doubled: {found}, killed {dict(torture.killed)}, "
+            f"{time.monotonic() - began:.0f} s"
         )
 
 

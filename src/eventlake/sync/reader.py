@@ -217,11 +217,13 @@ class Reader:
         self._admit(batch)
         if not ordered:
             return
-        if not isinstance(context, Columns):
-            envelope["context"] = context
-        part = self._shared(envelope, None, batch, origin)
         if isinstance(context, Columns):
+            part = self._shared(envelope, None, batch, origin)
             part.arrays |= context.arrays
+        else:
+            # of all fields only the context's own may meet in one column
+            docs = [{"context": each} for each in context]
+            part = self._shared({**envelope, "context": context}, docs, batch, origin)
         self._take_in(part, own, batch)
 
     def _add_odd(

@@ -13,10 +13,10 @@ from obstore import exceptions as obs
 
 from eventlake.store import Store
 
-# What obstore says when a request stays without an answer, and what a server says that is busy or refuses.
+# What obstore says when no answer comes, and what a server says that is busy or refuses.
 TIMEOUT = (
-    "Generic S3 error: Error performing PUT http://localhost/x in 5.1s, "
-    "after 5 retries, max_retries: 5, retry_timeout: 180s - HTTP error: operation timed out, kind: Timeout"
+    "Generic S3 error: Error performing PUT http://localhost/x in 5.1s, after 5 retries, "
+    "max_retries: 5, retry_timeout: 180s - HTTP error: operation timed out, kind: Timeout"
 )
 BUSY = (
     "Generic S3 error: Error performing PUT http://localhost/x in 9ms, after 5 retries - "
@@ -25,8 +25,8 @@ BUSY = (
 )
 REFUSED = (
     "The operation lacked the necessary privileges to complete for path x: "
-    "Error performing PUT "
-    "http://localhost/x in 1ms - Server returned non-2xx status code: 403 Forbidden: "
+    "Error performing PUT http://localhost/x in 1ms - "
+    "Server returned non-2xx status code: 403 Forbidden: "
     "<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"
 )
 CALLS = frozenset(

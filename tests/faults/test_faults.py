@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from eventlake.cli.commands.sync import _exit_code
+from eventlake.errors import StateError
+from eventlake.ledger import log
 from eventlake.store import Store
 from eventlake.sync.write import write_unit
 from faults.faulty import At, Faulty, Killed, busy, delays, raises, refused, timeout
@@ -19,6 +21,7 @@ from faults.lake_of_faults import (
     SYNCS,
     Expected,
     committed,
+    event,
     in_memory,
     leftovers,
     listed,
@@ -407,3 +410,50 @@ def test_of_two_that_publish_one_entry_the_first_to_commit_is_right(
     lake.at += timedelta(hours=1)
     settle_down(lake)
     expected.check(folder)
+
+
+def test_a_listing_that_is_no_snapshot(tmp_path: Path) -> None:
+    """A long listing may show an entry and not the commit before; only a hole that stays is one."""
+    lake = lake_here(tmp_path / "lake")
+    for sync in range(len(SYNCS)):
+        send(lake, sync)
+        lake.sync()
+
+    class Torn:
+        """Leaves a key out of the first so many listings."""
+
+        def __init__(self, times: int) -> None:
+            self.left = times
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(lake.lake.store, name)
+
+        def list(self, prefix: str, **named: Any) -> Any:
+            pages = [list(page) for page in lake.lake.store.list(prefix, **named)]
+            if prefix.endswith("/ledger/") and self.left:
+                self.left -= 1
+                pages = [[m for m in page if "1.committed" not in m["path"]] for page in pages]
+            return iter(pages)
+
+    torn: Any = Torn(2)
+    assert log.load(torn, "golden").state == lake.state
+    torn = Torn(99)
+    with pytest.raises(StateError, match="the commit is missing"):
+        log.load(torn, "golden")
+
+
+@pytest.mark.parametrize("entries", [15, 16, 17, 33])
+def test_checkpoints(entries: int, tmp_path: Path) -> None:
+    """The state is the same from a checkpoint, from none, and from one that cannot be read."""
+    lake = lake_here(tmp_path / "lake")
+    for number in range(entries):
+        lake.drop(f"{number}", event(number, "Event 0", 10))
+        assert lake.sync()["events"]["rows"] == 1
+    state = lake.state
+    assert state.number == entries
+    for checkpoint in (tmp_path / "lake").rglob("checkpoints/*"):
+        checkpoint.write_bytes(b"not one")
+    assert lake.state == state
+    for checkpoint in (tmp_path / "lake").rglob("checkpoints/*"):
+        checkpoint.unlink()
+    assert lake.state == state

@@ -3,10 +3,10 @@
 `python tests/torture/torture.py --kills 1000 --duels 200 [--lake URL] [--seed N]`, with
 PYTHONPATH=src from the root of the project.
 
-Every round sends new events and starts `eventlake sync` on Spark. A kill is a SIGKILL to its process
-group at a random moment: anywhere in its run, or shortly after something of it appeared in the
-ledger or among the data. A duel is two or three syncs at once. All the while another process lists
-the lake and opens every file it finds.
+Every round sends new events and starts `eventlake sync` on Spark. A kill is a SIGKILL to its
+process group at a random moment: anywhere in its run, or shortly after something of it appeared in
+the ledger or among the data. A duel is two or three syncs at once. All the while another process
+lists the lake and opens every file it finds.
 """
 
 from __future__ import annotations

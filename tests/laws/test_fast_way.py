@@ -1,4 +1,4 @@
-"""The fast way in gives what the general way gives: long streams that look alike, with odd lines."""
+"""The fast way in gives what the general way gives, also with odd lines among many alike."""
 
 from __future__ import annotations
 

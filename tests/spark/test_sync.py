@@ -1,4 +1,4 @@
-"""The whole product on real servers: the same tables on a laptop, on S3, on a cluster, in all readers."""
+"""The product on real servers: the same tables on a laptop, S3 and a cluster, in all readers."""
 
 from __future__ import annotations
 

@@ -85,10 +85,8 @@ def _view(
         every = ", ".join(_literal(location(store, file.key)) for file in files)
         types = ", ".join(f"{_quoted(key)}: VARCHAR" for key in database.layout.keys)
         shown = ", ".join(map(_shown, columns))
-        found = (
-            f"SELECT {shown}, {keys} FROM read_parquet([{every}], union_by_name = true, "
-            f"hive_partitioning = true, hive_types = {{{types}}})"  # noqa: S608  # all quoted
-        )
+        options = f"union_by_name = true, hive_partitioning = true, hive_types = {{{types}}}"
+        found = f"SELECT {shown}, {keys} FROM read_parquet([{every}], {options})"  # noqa: S608  # quoted
     else:
         nothing = [f"NULL::{_SQL[column.type]} AS {_quoted(column.name)}" for column in columns]
         nothing += [f"NULL::VARCHAR AS {_quoted(key)}" for key in database.layout.keys]

@@ -396,3 +396,17 @@ def test_a_file_of_anything(tmp_path: Path) -> None:
     assert {"cut.gz", "flipped.gz", "no-end.zst"} <= damaged
     assert time.monotonic() - began < 20
     assert lake.sync()["run_id"] is None
+
+
+def test_ids_used_as_keys_stay_within_memory(tmp_path: Path) -> None:
+    """A column per event is a common bug of customers; together they would be rows x rows cells."""
+    file = tmp_path / "ids"
+    with file.open("w") as out:
+        for number in range(6_000):
+            keys = ",".join(f'"k{number * 5 + place}":1' for place in range(5))
+            line = f'{{"type":"track","event":"K","messageId":"{number}","properties":{{{keys}}}}}'
+            out.write(line + "\n")
+    found = measured(tmp_path, file)
+    assert found["summary"]["events"]["rows"] == 6_000
+    assert found["summary"]["values"]["rescued"] > 20_000
+    assert found["mb"] < 1_200, found["mb"]

@@ -78,6 +78,11 @@ ODD: list[bytes] = [
     b'{"type":"page","messageId":"m3","receivedAt":"2024-04-01T10:00:00.000Z"}',
     b'{"type":"page","messageId":"o30","context":' + b'{"d":' * 40 + b"1" + b"}" * 41,
     b'{"type":"page","messageId":"o31"',
+    b'{"type":"page","messageId":"o32","integrations":{"All":1.00000000000000000001}}',
+    b'{"type":"page","messageId":"o33","version":{"a":[12345678901234567890123]}}',
+    b'{"type":"page","messageId":"o34","version":' + b"9" * 5000 + b"}",
+    b'{"type":"page","messageId":"o35","integrations":[123456789012345678901234567890,1e-400]}',
+    b'{"type":"page","messageId":"o36","userId":{"a":1e-400}}',
     b"",
     b"[]",
 ]

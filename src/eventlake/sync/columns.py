@@ -109,18 +109,27 @@ def columns(docs: list[dict[str, Any]], root: Slot, guards: Guards) -> Columns:
     return out
 
 
-def columns_of(
-    fields: Mapping[str, list[Any]], docs: list[dict[str, Any]] | None, root: Slot, guards: Guards
-) -> Columns:
-    """The columns of top-level fields, given as their values.
+class Fields:
+    """Documents that are only made where one is looked at: of fields that never share a column."""
 
-    Without `docs` no two of the fields may go to one column.
-    """
+    def __init__(self, fields: Mapping[str, list[Any]]) -> None:
+        self._fields = fields
+
+    def __getitem__(self, row: int) -> dict[str, Any]:
+        return {name: values[row] for name, values in self._fields.items()}
+
+
+Documents = list[dict[str, Any]] | Fields
+
+
+def columns_of(
+    fields: Mapping[str, list[Any]], docs: Documents, root: Slot, guards: Guards
+) -> Columns:
+    """The columns of top-level fields, given as their values; `docs` tell the order of keys."""
     out = Columns(len(next(iter(fields.values()))))
     for key, values in fields.items():
         _values(values, root.child(key), guards, out)
-    if docs is not None:
-        _one_value_per_column(docs, out)
+    _one_value_per_column(docs, out)
     return out
 
 
@@ -385,7 +394,7 @@ _KIND = {
 }
 
 
-def _one_value_per_column(docs: list[dict[str, Any]], out: Columns) -> None:
+def _one_value_per_column(docs: Documents, out: Columns) -> None:
     """Where two paths of one document go to one column, keep one value and rescue the others."""
     owners: dict[str, Slot] = {}
     contested: dict[str, set[Slot]] = {}
@@ -397,9 +406,7 @@ def _one_value_per_column(docs: list[dict[str, Any]], out: Columns) -> None:
         _settle_contest(docs, out, column, slots)
 
 
-def _settle_contest(
-    docs: list[dict[str, Any]], out: Columns, column: str, slots: set[Slot]
-) -> None:
+def _settle_contest(docs: Documents, out: Columns, column: str, slots: set[Slot]) -> None:
     present: dict[Slot, npt.NDArray[np.bool_]] = {slot: np.zeros(out.rows, bool) for slot in slots}
     for (_, slot), array in out.arrays.items():
         if slot in slots:

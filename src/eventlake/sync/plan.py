@@ -23,6 +23,8 @@ from eventlake.sync.read import Input, ReadTask
 from eventlake.sync.settle import Settlement
 from eventlake.sync.write import Part, WriteUnit
 
+# An empty cell costs as much as a full one while rows are put together.
+_CELL_BYTES = 8
 # A task below this costs more to start than to run.
 LEAST_TASK_BYTES = 1 << 20
 # Packets that one write task holds at once: about four times as much in memory.
@@ -123,7 +125,9 @@ def write_units(
     units: list[WriteUnit] = []
     for table, those in sorted(parts.items()):
         decision = settled.tables[table]
-        groups = [those] if _size(those) <= unit_bytes else _split(those, layout, unit_bytes)
+        width = len(decision.schema.columns) * _CELL_BYTES
+        fits = sum(_cost(part, width) for part in those) <= unit_bytes
+        groups = [those] if fits else _split(those, layout, unit_bytes, width)
         units += [
             WriteUnit(table, decision.schema.types(), decision.optional, tuple(group), number)
             for number, group in enumerate(groups)
@@ -131,11 +135,14 @@ def write_units(
     return tuple(units)
 
 
-def _size(parts: Iterable[Part]) -> int:
-    return sum(part.size for part in parts)
+def _cost(part: Part, row_bytes: int) -> int:
+    """The memory a part takes: its bytes, or its rows times columns where most cells are empty."""
+    return max(part.size, (part.stop - part.start) * row_bytes)
 
 
-def _split(parts: Sequence[Part], layout: PartitionLayout, unit_bytes: int) -> list[list[Part]]:
+def _split(
+    parts: Sequence[Part], layout: PartitionLayout, unit_bytes: int, row_bytes: int
+) -> list[list[Part]]:
     """Parts by partition: small neighbours together, large ones cut between packets."""
     by_partition: defaultdict[int, list[Part]] = defaultdict(list)
     for part in parts:
@@ -146,11 +153,14 @@ def _split(parts: Sequence[Part], layout: PartitionLayout, unit_bytes: int) -> l
             )
             row += rows
     groups: list[list[Part]] = [[]]
-    for _, those in sorted(by_partition.items()):
-        for part in those:
-            if groups[-1] and _size(groups[-1]) + part.size > unit_bytes:
-                groups.append([])
-            groups[-1].append(part)
+    cost = 0
+    for part in (part for _, those in sorted(by_partition.items()) for part in those):
+        more = _cost(part, row_bytes)
+        if groups[-1] and cost + more > unit_bytes:
+            groups.append([])
+            cost = 0
+        groups[-1].append(part)
+        cost += more
     return groups
 
 

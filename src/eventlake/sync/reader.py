@@ -11,7 +11,7 @@ schemas, duplicates or Spark.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, repeat
 from typing import Any
@@ -24,7 +24,7 @@ from isal import isal_zlib
 
 from eventlake.model.layout import HOUR_US
 from eventlake.profiles.profile import Kind, Profile
-from eventlake.sync.columns import CODES, Columns, Guards, Rescue, Slot, columns, columns_of
+from eventlake.sync.columns import CODES, Columns, Fields, Guards, Rescue, Slot, columns, columns_of
 from eventlake.sync.fills import (
     FILLED,
     Origin,
@@ -50,6 +50,10 @@ from eventlake.sync.shapes import OWN, BrokenError, Shapes, without
 GATHER = 512
 # Lines that are read the general way before the fast one is tried.
 LEARN = 256
+# So few documents are read together however many keys they have.
+_FEW = 64
+# Cells (columns times rows) that are put together at once: 16 million are 128 MB.
+MOST_CELLS = 16_000_000
 # Rows that a kind must have in a chunk, on average, for its slices to be worth their overhead.
 FRAGMENT_ROWS = 32
 _CALLS = frozenset({"identify", "track", "page", "screen", "group", "alias"})
@@ -161,6 +165,8 @@ class Reader:
         self.raw_bytes = 0
         self._rows = 0
         self._chunks: list[_Chunk] = []
+        self._names: set[tuple[str, Slot]] = set()
+        self._cells = 0
         self._own: defaultdict[int, _Gathered] = defaultdict(_Gathered)
         self._hashes: list[bytes] = []
         self._rescued: list[Rescue] = []
@@ -217,13 +223,11 @@ class Reader:
         self._admit(batch)
         if not ordered:
             return
+        if not isinstance(context, Columns):
+            envelope["context"] = context
+        part = self._shared(envelope, None, batch, origin)
         if isinstance(context, Columns):
-            part = self._shared(envelope, None, batch, origin)
             part.arrays |= context.arrays
-        else:
-            # of all fields only the context's own may meet in one column
-            docs = [{"context": each} for each in context]
-            part = self._shared({**envelope, "context": context}, docs, batch, origin)
         self._take_in(part, own, batch)
 
     def _add_odd(
@@ -231,19 +235,24 @@ class Reader:
     ) -> None:
         """The general way, for any line."""
         docs, places, refused = documents([chunk[i] for i in which])
+        if len(docs) > _FEW and _too_wide(docs):
+            half = len(which) // 2
+            self._add_odd(chunk, which[:half], first_line, origin)
+            self._add_odd(chunk, which[half:], first_line, origin)
+            return
         kept = [which[place] for place in places]
         if origin.only is None:
             self.events += len(refused)
             for place, reason in sorted(refused):
                 self.rejects.append(self._reject(reason, chunk, which[place], first_line, origin))
-        if not docs:
-            return
         types, events = ([_hashable(doc.get(name)) for doc in docs] for name in ("type", "event"))
         batch = self._sorted(types, events, kept, chunk, first_line, origin)
         self._admit(batch)
-        if not batch.order:
-            return
-        docs = list(map(docs.__getitem__, batch.order))
+        if batch.order:
+            self._add_documents(list(map(docs.__getitem__, batch.order)), batch, origin)
+
+    def _add_documents(self, docs: list[Document], batch: _Batch, origin: Origin) -> None:
+        """Take in whole documents, in the order of the batch."""
         top = dict.fromkeys(chain.from_iterable(docs))
         slots = {key: self._root.child(key) for key in top}
         self._shapes.learn(docs, top)
@@ -330,7 +339,8 @@ class Reader:
             for row, doc in enumerate(docs):
                 for key in FILLED.values():
                     doc[key] = envelope[key][row]
-        part = columns_of(envelope, docs, self._root, self._guards)
+        rows = docs if docs is not None else Fields(envelope)
+        part = columns_of(envelope, rows, self._root, self._guards)
         self._rescue(part.rescued)
         return part
 
@@ -355,6 +365,9 @@ class Reader:
                 self._extract(gathered)
         self._chunks.append(_Chunk(shared, fragments, batch.received, batch.checks, self._rows))
         self._rows += len(own)
+        self._names |= shared.arrays.keys()
+        if max(len(self._names) * self._rows, self._cells) > MOST_CELLS:
+            self.flush()
 
     def _extract(self, gathered: _Gathered) -> None:
         if not gathered.docs:
@@ -367,6 +380,7 @@ class Reader:
             ]
         gathered.pieces.append(piece)
         gathered.docs = []
+        self._cells += piece.rows * len(piece.arrays)
 
     def flush(self) -> None:
         """Write what has gathered as a bundle."""
@@ -385,23 +399,29 @@ class Reader:
         order: list[npt.NDArray[np.int64]] = []
         offset = first_row = 0
         for number, gathered in self._own.items():
-            rows = gathered.rows()
-            fields = shared[number] | _joined(gathered.pieces)
-            hours = received[rows] // HOUR_US
-            if (np.diff(hours) < 0).any():
-                by_hour = np.argsort(hours, kind="stable")
-                rows, hours = rows[by_hour], hours[by_hour]
-                fields = {key: array.take(pa.array(by_hour)) for key, array in fields.items()}
-            batch, counts = _packet(fields, received[rows], rows, rescues)
-            data = encode(batch)
-            values, of_hour = np.unique(hours, return_counts=True)
-            by_hours = tuple(zip(values.tolist(), of_hour.tolist(), strict=True))
-            kind = self._kinds.list[number]
-            packets.append(Packet(kind, offset, data.size, first_row, len(rows), by_hours, counts))
-            blobs.append(data)
-            order.append(rows)
-            offset += data.size
-            first_row += len(rows)
+            kind, all_rows = self._kinds.list[number], gathered.rows()
+            for start, end, own in _runs(gathered.pieces):
+                rows = all_rows[start:end]
+                fields = {
+                    key: array.slice(start, end - start) for key, array in shared[number].items()
+                }
+                fields |= own
+                hours = received[rows] // HOUR_US
+                if (np.diff(hours) < 0).any():
+                    by_hour = np.argsort(hours, kind="stable")
+                    rows, hours = rows[by_hour], hours[by_hour]
+                    fields = {key: array.take(pa.array(by_hour)) for key, array in fields.items()}
+                batch, counts = _packet(fields, received[rows], rows, rescues)
+                data = encode(batch)
+                values, of_hour = np.unique(hours, return_counts=True)
+                by_hours = tuple(zip(values.tolist(), of_hour.tolist(), strict=True))
+                packets.append(
+                    Packet(kind, offset, data.size, first_row, len(rows), by_hours, counts)
+                )
+                blobs.append(data)
+                order.append(rows)
+                offset += data.size
+                first_row += len(rows)
         rows = np.concatenate(order)
         ids = sorted_ids(map(self._hashes.__getitem__, rows.tolist()), received[rows], checks[rows])
         number_of = len(self.bundles)
@@ -417,6 +437,11 @@ class Reader:
         self._clear()
 
 
+def _too_wide(docs: list[Document]) -> bool:
+    """Whether documents have so many top-level keys together that a list per key costs too much."""
+    return len(set().union(*docs)) * len(docs) > MOST_CELLS // 16
+
+
 def _hashable(value: Any) -> Any:
     """What stands for a type or event in the look-up of kinds: no number equals the text of one."""
     return None if isinstance(value, dict | list | Number) else value
@@ -424,6 +449,25 @@ def _hashable(value: Any) -> Any:
 
 def _own_documents(properties: Iterable[Any], traits: Iterable[Any]) -> list[Document]:
     return [{"properties": p, "traits": t} for p, t in zip(properties, traits, strict=True)]
+
+
+def _runs(pieces: list[Columns]) -> Iterator[tuple[int, int, dict[tuple[str, Slot], pa.Array]]]:
+    """Pieces put together, as many at a time as their columns allow: (first row, end, arrays).
+
+    Ids used as keys make a column per event: all pieces at once would be rows × rows cells.
+    """
+    start = rows = 0
+    names: set[tuple[str, Slot]] = set()
+    run: list[Columns] = []
+    for piece in pieces:
+        wider = names | piece.arrays.keys()
+        if run and len(wider) * (rows + piece.rows) > MOST_CELLS // 4:
+            yield start, start + rows, _joined(run)
+            start, rows, run, wider = start + rows, 0, [], set(piece.arrays)
+        names = wider
+        run.append(piece)
+        rows += piece.rows
+    yield start, start + rows, _joined(run)
 
 
 def _joined(parts: list[Columns]) -> dict[tuple[str, Slot], pa.Array]:

@@ -34,6 +34,9 @@ _PATIENCE = 12
 
 _LEAVES: dict[type, pa.DataType] = {str: pa.string(), int: pa.int64(), bool: pa.bool_()}
 _EMPTY_CONTEXT = b"{}"
+_NESTED = frozenset({dict, list})
+# What is left of a number of 64 bits when those below the sign are gone.
+_SIGNS = (0, -1)
 
 
 class Shapes:
@@ -42,11 +45,13 @@ class Shapes:
     def __init__(self, root: Slot) -> None:
         self._root = root
         self._columns: dict[str, str] = {}
+        self._raw: set[str] = set()  # fields that hold objects or lists: parsed apart, and exactly
         self._getters: dict[str, Callable[[Any], Any]] = {}
         self._decode: Callable[[bytes], Any] = _nothing
         self._context: dict[str, Any] = {}
         self._schema: pa.Schema | None = None
         self._parse: pj.ParseOptions | None = None
+        self._gone: set[str] = set()  # fields that always need the general way
         self._patience = _PATIENCE
         self.learned = False
         self._add_fields(_ALWAYS)
@@ -72,20 +77,37 @@ class Shapes:
         return rows, kept, odd
 
     def _inexact(self, rows: list[Any], kept: list[int], lines: list[bytes]) -> set[int]:
-        """Rows with a top-level fraction that a float may not hold."""
+        """Rows with a top-level value that is not exact, or of another form than its field's."""
+        odd: set[int] = set()
         fractions: set[int] = set()
-        for get in self._getters.values():
+        for name, get in self._getters.items():
+            if name in self._raw:
+                continue
             values = list(map(get, rows))
-            if float in set(map(type, values)):
+            types = set(map(type, values))
+            if float in types:
                 fractions.update(row for row, value in enumerate(values) if type(value) is float)
+            if types & _NESTED:
+                odd.update(row for row, value in enumerate(values) if type(value) in _NESTED)
+            if int in types:
+                odd.update(
+                    row for row, v in enumerate(values) if type(v) is int and v >> 63 not in _SIGNS
+                )
         suspects = sorted(fractions)
-        return {
-            suspects[n] for n in lines_with_inexact_numbers([lines[kept[row]] for row in suspects])
-        }
+        inexact = lines_with_inexact_numbers([lines[kept[row]] for row in suspects])
+        return odd | {suspects[n] for n in inexact}
 
     def envelope(self, rows: list[Any]) -> dict[str, list[Any]]:
-        """The values of every top-level field but the context, properties and traits."""
-        return {name: list(map(get, rows)) for name, get in self._getters.items()}
+        """The values of every top-level field but the context, properties and traits.
+
+        Raises `BrokenError` for rows that must take the general way.
+        """
+        return {
+            name: _documents([bytes(get(row)) or b"null" for row in rows])
+            if name in self._raw
+            else list(map(get, rows))
+            for name, get in self._getters.items()
+        }
 
     def own(self, rows: list[Any]) -> list[Document]:
         """The rows' properties and traits.
@@ -127,31 +149,46 @@ class Shapes:
     def learn(self, docs: list[Document], top: Iterable[str]) -> None:
         """Learn from documents that took the general way; `top` are their keys."""
         self.learned = True
-        new = [
-            key for key in top if key not in self._columns and key not in OWN and key != "context"
-        ]
-        self._add_fields(new[: _MOST_FIELDS - len(self._columns)])
-        self._learn_context([doc.get("context") for doc in docs[:_SAMPLE]])
+        sample = docs[:_SAMPLE]
+        keys = [key for key in top if key not in OWN and key != "context"]
+        nested = {key for key in keys if any(type(doc.get(key)) in _NESTED for doc in sample)}
+        before = len(self._raw)
+        self._raw |= nested - set(_ALWAYS)
+        new = [key for key in keys if key not in self._columns and key not in self._gone]
+        self._add_fields(new[: _MOST_FIELDS - len(self._columns)], again=len(self._raw) > before)
+        self._learn_context([doc.get("context") for doc in sample])
 
-    def _add_fields(self, names: Iterable[str]) -> None:
-        added = False
+    def _add_fields(self, names: Iterable[str], *, again: bool = False) -> None:
         for name in names:
             column = self._root.child(name).column
             # two fields of one column need the general way, which knows their order; own columns
             # are the kinds' business
-            if column not in self._columns.values() and not column.startswith((*OWN, "context")):
+            taken = column in self._columns.values() or column.startswith((*OWN, "context"))
+            if not taken:
                 self._columns[name] = column
-                added = True
-        if not added:
+                again = True
+        for name in self._raw & self._columns.keys():
+            inside = f"{self._columns[name]}_"
+            if any(column.startswith(inside) for column in self._columns.values()):
+                # what is in the object may meet another field's column
+                del self._columns[name]
+                self._gone.add(name)
+        if not again:
             return
         fields = [
-            (f"f{n}", Any, msgspec.field(default=None, name=name))
+            (f"f{n}", *self._field(name, in_raw=name in self._raw))
             for n, name in enumerate(self._columns)
         ]
         raw = [(name, msgspec.Raw, msgspec.Raw(b"")) for name in ("context", *OWN)]
         shape = msgspec.defstruct("Line", [*fields, *raw], forbid_unknown_fields=True, gc=False)
         self._decode = msgspec.json.Decoder(shape).decode
         self._getters = {name: attrgetter(f"f{n}") for n, name in enumerate(self._columns)}
+
+    @staticmethod
+    def _field(name: str, *, in_raw: bool) -> tuple[Any, Any]:
+        if in_raw:
+            return msgspec.Raw, msgspec.field(default=msgspec.Raw(b""), name=name)
+        return Any, msgspec.field(default=None, name=name)
 
     def _learn_context(self, docs: Iterable[Any]) -> None:
         if not self._patience:
@@ -229,6 +266,10 @@ _READ = pj.ReadOptions(use_threads=False, block_size=1 << 30)
 def without(items: list[Any], rows: set[int]) -> list[Any]:
     """The items but those of some rows."""
     return [item for row, item in enumerate(items) if row not in rows]
+
+
+def _is_long(value: Any) -> bool:
+    return type(value) is int and value >> 63 not in _SIGNS
 
 
 class BrokenError(Exception):

@@ -9,7 +9,7 @@ moves them into place.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -105,7 +105,7 @@ class WriteSettings:
 
 def write_unit(store: Store, unit: WriteUnit, settings: WriteSettings) -> Written:
     """Write the files of a unit and account for its values."""
-    rows = _load(store, unit.parts)
+    rows = _load(store, unit, settings.profile)
     order = _order(rows)
     rows = rows if order is None else rows.take(pa.array(order))
     received = np.asarray(rows.column(RECEIVED))
@@ -160,10 +160,10 @@ def parquet_bytes(table: pa.Table, compression: str) -> bytes:
 _UNIQUE = frozenset({"message_id", "received_at", "sent_at", "original_timestamp", "timestamp"})
 
 
-def _load(store: Store, parts: Sequence[Part]) -> pa.Table:
+def _load(store: Store, unit: WriteUnit, profile: Profile) -> pa.Table:
     """The rows of the parts, less those dropped: a column per path and kind of value."""
     by_key: defaultdict[str, list[Part]] = defaultdict(list)
-    for part in parts:
+    for part in unit.parts:
         by_key[part.key].append(part)
     batches: list[pa.RecordBatch] = []
     for key, those in by_key.items():
@@ -183,12 +183,47 @@ def _load(store: Store, parts: Sequence[Part]) -> pa.Table:
                 )
             else:
                 batch = batch.slice(part.start, part.stop - part.start)
-            batches.append(batch)
+            batches.append(_without_homeless(batch, unit.types, profile))
     if len(batches) == 1:
         return pa.Table.from_batches(batches)
     return pa.concat_tables(
         [pa.Table.from_batches([batch]) for batch in batches], promote_options="default"
     ).combine_chunks()
+
+
+def _without_homeless(
+    batch: pa.RecordBatch, types: Mapping[str, ColumnType], profile: Profile
+) -> pa.RecordBatch:
+    """The batch without columns that the table has no room for; their values become rescues.
+
+    Before batches are put together, because there may be more such columns than events.
+    """
+    own = (RECEIVED, RESCUE)
+    homeless = [
+        name
+        for name in batch.schema.names
+        if name not in own and profile.column(path_keys(name[1:])) not in types
+    ]
+    if not homeless:
+        return batch
+    texts = batch.column(RESCUE).to_pylist() if RESCUE in batch.schema.names else []
+    found = [orjson.loads(text) if text else None for text in texts] or [None] * batch.num_rows
+    for name in homeless:
+        values, code = batch.column(name), name[0]
+        places = np.flatnonzero(np.asarray(values.is_valid()))
+        present = values.take(pa.array(places))
+        if code == "z":
+            present, code = cast("z", present, ColumnType.STRING).cells, "s"
+        for row, value in zip(places.tolist(), present.to_pylist(), strict=True):
+            entry = found[row] or {"rescued": {}, "rounded": {}}
+            # what was rounded when it was read is lost as a whole now
+            original = entry["rounded"].pop(name[1:], None)
+            entry["rescued"][name[1:]] = original or value_text(code, value)
+            found[row] = entry
+    gone = {*homeless, RESCUE}
+    kept = [name for name in batch.schema.names if name not in gone]
+    rescues = pa.array([entry and orjson.dumps(entry).decode() for entry in found], pa.string())
+    return pa.record_batch([*map(batch.column, kept), rescues], [*kept, RESCUE])
 
 
 def _order(rows: pa.Table) -> npt.NDArray[np.int64] | None:
@@ -267,16 +302,12 @@ def _cells(
     cells: dict[str, pa.Array],
 ) -> None:
     """The cells of one column, out of all kinds and paths of values that go to it."""
-    wanted = unit.types.get(column)
+    wanted = unit.types[column]
     for name in names:
         values = rows.column(name).combine_chunks()
         if isinstance(values, pa.ChunkedArray):
             values = values.chunk(0)
         ledger.read += len(values) - values.null_count
-        if wanted is None:
-            _keep(values, name, column, np.asarray(values.is_valid()), ledger)
-            ledger.lost += len(values) - values.null_count
-            continue
         done = cast(name[0], values, wanted)
         cells[column] = pc.coalesce(cells[column], done.cells) if column in cells else done.cells
         if done.lost is not None:

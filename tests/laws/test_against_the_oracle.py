@@ -7,7 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lakes import LakeHere, lake_here
@@ -19,8 +19,6 @@ from strategies import events as streams
 
 few = settings(
     max_examples=40,
-    # a failing stream is short enough to be read as it is; making it shorter takes minutes
-    phases=[Phase.explicit, Phase.reuse, Phase.generate],
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

@@ -105,7 +105,9 @@ def _sync(state: State, objects: Sequence[Staged], settings: Settings) -> Result
         rows = [row for rows in tables.get(table, {}).values() for row in rows]
         _drop_empty(table, added, rows, schemas)
         if not rows and table not in state.schemas:
-            del schemas[table], new_columns[table]
+            del schemas[table]
+        if not added or table not in schemas:
+            del new_columns[table]
 
     return Result(
         tables=tables,

@@ -11,20 +11,19 @@ schemas, duplicates or Spark.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, repeat
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import orjson
 import pyarrow as pa
 from isal import isal_zlib
 
 from eventlake.model.layout import HOUR_US
 from eventlake.profiles.profile import Kind, Profile
-from eventlake.sync.columns import CODES, Columns, Fields, Guards, Rescue, Slot, columns, columns_of
+from eventlake.sync.columns import Columns, Fields, Guards, Rescue, Slot, columns, columns_of
 from eventlake.sync.fills import (
     FILLED,
     Origin,
@@ -33,9 +32,8 @@ from eventlake.sync.fills import (
     message_hashes,
     received_times,
 )
+from eventlake.sync.gather import MOST_CELLS, Chunk, Gathered, by_kind, packet_of, runs
 from eventlake.sync.packets import (
-    RECEIVED,
-    RESCUE,
     Bundle,
     Packet,
     bucket_bounds,
@@ -52,10 +50,6 @@ GATHER = 512
 LEARN = 256
 # So few documents are read together however many keys they have.
 _FEW = 64
-# Cells (columns times rows) that are put together at once: 16 million are 128 MB.
-MOST_CELLS = 16_000_000
-# Rows that a kind must have in a chunk, on average, for its slices to be worth their overhead.
-FRAGMENT_ROWS = 32
 _CALLS = frozenset({"identify", "track", "page", "screen", "group", "alias"})
 _UNKNOWN_TYPE, _MISSING_EVENT, _NOT_WANTED = -1, -2, -3
 _REASONS = {_UNKNOWN_TYPE: "unknown_type", _MISSING_EVENT: "missing_event"}
@@ -85,30 +79,6 @@ class _Batch:
     checks: npt.NDArray[np.uint32]
     rejects: list[Reject]
     received: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
-
-
-@dataclass(frozen=True, slots=True)
-class _Chunk:
-    """The shared columns of a batch, and where the rows of each kind are."""
-
-    shared: Columns
-    fragments: dict[int, tuple[int, int]]
-    received: npt.NDArray[np.int64]
-    checks: npt.NDArray[np.uint32]
-    first_row: int
-
-
-@dataclass(slots=True)
-class _Gathered:
-    """Events of a kind whose own columns are not extracted yet, and the columns before them."""
-
-    docs: list[Document] = field(default_factory=list)
-    first_rows: list[tuple[int, int]] = field(default_factory=list)
-    pieces: list[Columns] = field(default_factory=list)
-
-    def rows(self) -> npt.NDArray[np.int64]:
-        """The rows of the bundle that are of this kind, in the order they came."""
-        return np.concatenate([np.arange(first, first + count) for first, count in self.first_rows])
 
 
 class _Kinds(dict[tuple[Any, Any], int]):
@@ -164,10 +134,10 @@ class Reader:
     def _clear(self) -> None:
         self.raw_bytes = 0
         self._rows = 0
-        self._chunks: list[_Chunk] = []
+        self._chunks: list[Chunk] = []
         self._names: set[tuple[str, Slot]] = set()
         self._cells = 0
-        self._own: defaultdict[int, _Gathered] = defaultdict(_Gathered)
+        self._own: defaultdict[int, Gathered] = defaultdict(Gathered)
         self._hashes: list[bytes] = []
         self._rescued: list[Rescue] = []
 
@@ -363,13 +333,13 @@ class Reader:
             gathered.first_rows.append((self._rows + start, end - start))
             if len(gathered.docs) >= GATHER:
                 self._extract(gathered)
-        self._chunks.append(_Chunk(shared, fragments, batch.received, batch.checks, self._rows))
+        self._chunks.append(Chunk(shared, fragments, batch.received, batch.checks, self._rows))
         self._rows += len(own)
         self._names |= shared.arrays.keys()
         if max(len(self._names) * self._rows, self._cells) > MOST_CELLS:
             self.flush()
 
-    def _extract(self, gathered: _Gathered) -> None:
+    def _extract(self, gathered: Gathered) -> None:
         if not gathered.docs:
             return
         piece = columns(gathered.docs, self._root, self._guards)
@@ -390,7 +360,7 @@ class Reader:
             self._extract(gathered)
         received = np.concatenate([chunk.received for chunk in self._chunks])
         checks = np.concatenate([chunk.checks for chunk in self._chunks])
-        shared = _by_kind(self._chunks, list(self._own))
+        shared = by_kind(self._chunks, list(self._own))
         rescues: defaultdict[int, list[Rescue]] = defaultdict(list)
         for rescue in self._rescued:
             rescues[rescue.row].append(rescue)
@@ -400,7 +370,7 @@ class Reader:
         offset = first_row = 0
         for number, gathered in self._own.items():
             kind, all_rows = self._kinds.list[number], gathered.rows()
-            for start, end, own in _runs(gathered.pieces):
+            for start, end, own in runs(gathered.pieces):
                 rows = all_rows[start:end]
                 fields = {
                     key: array.slice(start, end - start) for key, array in shared[number].items()
@@ -411,7 +381,7 @@ class Reader:
                     by_hour = np.argsort(hours, kind="stable")
                     rows, hours = rows[by_hour], hours[by_hour]
                     fields = {key: array.take(pa.array(by_hour)) for key, array in fields.items()}
-                batch, counts = _packet(fields, received[rows], rows, rescues)
+                batch, counts = packet_of(fields, received[rows], rows, rescues)
                 data = encode(batch)
                 values, of_hour = np.unique(hours, return_counts=True)
                 by_hours = tuple(zip(values.tolist(), of_hour.tolist(), strict=True))
@@ -449,113 +419,3 @@ def _hashable(value: Any) -> Any:
 
 def _own_documents(properties: Iterable[Any], traits: Iterable[Any]) -> list[Document]:
     return [{"properties": p, "traits": t} for p, t in zip(properties, traits, strict=True)]
-
-
-def _runs(pieces: list[Columns]) -> Iterator[tuple[int, int, dict[tuple[str, Slot], pa.Array]]]:
-    """Pieces put together, as many at a time as their columns allow: (first row, end, arrays).
-
-    Ids used as keys make a column per event: all pieces at once would be rows × rows cells.
-    """
-    start = rows = 0
-    names: set[tuple[str, Slot]] = set()
-    run: list[Columns] = []
-    for piece in pieces:
-        wider = names | piece.arrays.keys()
-        if run and len(wider) * (rows + piece.rows) > MOST_CELLS // 4:
-            yield start, start + rows, _joined(run)
-            start, rows, run, wider = start + rows, 0, [], set(piece.arrays)
-        names = wider
-        run.append(piece)
-        rows += piece.rows
-    yield start, start + rows, _joined(run)
-
-
-def _joined(parts: list[Columns]) -> dict[tuple[str, Slot], pa.Array]:
-    """The columns of several pieces, one below the other."""
-    if len(parts) == 1:
-        return parts[0].arrays
-    return {
-        key: pa.concat_arrays([_of(part, key) for part in parts])
-        for key in dict.fromkeys(chain.from_iterable(part.arrays for part in parts))
-    }
-
-
-def _of(part: Columns, key: tuple[str, Slot]) -> pa.Array:
-    array = part.arrays.get(key)
-    return pa.nulls(part.rows, CODES[key[0]][0]) if array is None else array
-
-
-def _by_kind(
-    chunks: list[_Chunk], numbers: list[int]
-) -> dict[int, dict[tuple[str, Slot], pa.Array]]:
-    """The shared columns of each kind, out of the chunks.
-
-    With few fragments their slices are put together; with many (a thousand kinds in each chunk)
-    it is cheaper to gather the rows of all kinds at once and cut that.
-    """
-    keys = dict.fromkeys(chain.from_iterable(chunk.shared.arrays for chunk in chunks))
-    by_kind: dict[int, dict[tuple[str, Slot], pa.Array]] = {number: {} for number in numbers}
-    fragments = sum(len(chunk.fragments) for chunk in chunks)
-    if fragments * FRAGMENT_ROWS <= sum(chunk.shared.rows for chunk in chunks):
-        for number in numbers:
-            here = [
-                (chunk.shared.arrays, chunk.fragments[number])
-                for chunk in chunks
-                if number in chunk.fragments
-            ]
-            for key in keys:
-                slices = [
-                    pa.nulls(end - start, CODES[key[0]][0])
-                    if key not in arrays
-                    else arrays[key].slice(start, end - start)
-                    for arrays, (start, end) in here
-                ]
-                by_kind[number][key] = pa.concat_arrays(slices)
-        return by_kind
-    places = {
-        number: np.concatenate(
-            [
-                np.arange(*chunk.fragments[number]) + chunk.first_row
-                for chunk in chunks
-                if number in chunk.fragments
-            ]
-        )
-        for number in numbers
-    }
-    order = pa.array(np.concatenate(list(places.values())))
-    joined = _joined([chunk.shared for chunk in chunks])
-    for key, array in joined.items():
-        gathered, at = array.take(order), 0
-        for number in numbers:
-            by_kind[number][key] = gathered.slice(at, len(places[number]))
-            at += len(places[number])
-    return by_kind
-
-
-def _packet(
-    fields: dict[tuple[str, Slot], pa.Array],
-    received: npt.NDArray[np.int64],
-    rows: npt.NDArray[np.int64],
-    rescues: Mapping[int, list[Rescue]],
-) -> tuple[pa.RecordBatch, tuple[tuple[str, int], ...]]:
-    names, arrays, counts = [RECEIVED], [pa.array(received)], []
-    for (code, slot), array in fields.items():
-        values = len(array) - array.null_count
-        if values:
-            name = code + slot.text
-            names.append(name)
-            arrays.append(array)
-            counts.append((name, values))
-    if rescues:
-        here = [_rescue_text(rescues[row]) if row in rescues else None for row in rows.tolist()]
-        if any(here):
-            names.append(RESCUE)
-            arrays.append(pa.array(here, pa.string()))
-    return pa.record_batch(arrays, names), tuple(counts)
-
-
-def _rescue_text(rescues: list[Rescue]) -> str:
-    found: dict[str, dict[str, str]] = {"rescued": {}, "rounded": {}}
-    for rescue in rescues:
-        found["rounded" if rescue.rounded else "rescued"][rescue.path] = rescue.text
-    return orjson.dumps(found).decode()

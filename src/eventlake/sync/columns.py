@@ -46,6 +46,8 @@ CODES: dict[str, tuple[pa.DataType, Observed]] = {
 }
 # Beyond this no decimal(38,6) holds a number.
 DECIMAL_BOUND = 10.0**32
+# Below so many cells (keys times rows) there is nothing to be saved by visiting only those filled.
+SPARSE_CELLS = 50_000
 _NONE = type(None)
 _EMPTY: dict[str, Any] = {}
 _get = dict.get
@@ -167,8 +169,9 @@ def _dicts(values: list[Any], slot: Slot, guards: Guards, out: Columns) -> None:
 def _objects(objects: list[dict[str, Any]], slot: Slot, guards: Guards, out: Columns) -> None:
     keys = dict.fromkeys(chain.from_iterable(objects))
     cells = len(keys) * len(objects)
-    # A pass over all rows for each key costs about a third of a per-value loop per cell looked at.
-    if cells > 512 and cells > 4 * sum(map(len, objects)):
+    # A pass over all rows for each key costs a sixth of a visit per value that is there; what a
+    # visit of few values costs beyond them is not worth saving.
+    if cells > SPARSE_CELLS and cells > 6 * sum(map(len, objects)):
         _sparse(objects, slot, guards, out)
         return
     for key in keys:

@@ -1,4 +1,4 @@
-"""Our types as Arrow's, both ways."""
+"""Our types as Arrow's."""
 
 from __future__ import annotations
 
@@ -13,4 +13,3 @@ ARROW: dict[ColumnType, pa.DataType] = {
     ColumnType.STRING: pa.string(),
     ColumnType.TIMESTAMP: pa.timestamp("us", "UTC"),
 }
-COLUMN_TYPES = {arrow: ours for ours, arrow in ARROW.items()}

@@ -55,13 +55,14 @@ def staged(store: Store, source_id: str) -> list[StagedObject]:
 def damages(store: Store, source_id: str) -> list[StagedDamage]:
     """Every damage recorded while staging for the source, oldest first."""
     found = [
-        _damage(meta["path"], read(store, meta["path"]), meta["last_modified"])
+        damage_of(meta["path"], read(store, meta["path"]), meta["last_modified"])
         for meta in keys(store, damage_folder(source_id))
     ]
     return sorted(found, key=lambda damage: (damage.staged_at, damage.key))
 
 
-def _damage(key: str, content: bytes, staged_at: datetime) -> StagedDamage:
+def damage_of(key: str, content: bytes, staged_at: datetime) -> StagedDamage:
+    """The damage that a record tells of. Raises StateError CORRUPT_RECORD."""
     try:
         record = json.loads(content)
         return StagedDamage(

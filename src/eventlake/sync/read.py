@@ -7,20 +7,22 @@ What happens to a line is in `reader`; this is the part that touches the store.
 
 from __future__ import annotations
 
-import json
 import secrets
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import orjson
 import zstandard
 from isal import isal_zlib
 
+from eventlake.model.layout import EPOCH
 from eventlake.profiles.profile import Kind, Profile
 from eventlake.stage.decode import Damage, Lines, TooLarge, chunks, lines
+from eventlake.stage.inbox import damage_of
 from eventlake.stage.keys import is_damage_record
 from eventlake.store import Store, guarded
 from eventlake.store import read as read_object
@@ -133,7 +135,7 @@ def _read_input(
     """Read one object; the CRC of its bytes."""
     if is_damage_record(each.key):
         content = read_object(store, each.key)
-        reader.refuse(_recorded_damage(each.key, content))
+        reader.refuse(_recorded_damage(each, content))
         return int(isal_zlib.crc32(content))
     origin = Origin(each.key, each.staged_us, each.only)
     check = Checked(_blocks(store, each.key))
@@ -148,16 +150,13 @@ def _read_input(
     return check.value
 
 
-def _recorded_damage(key: str, content: bytes) -> Reject:
-    """An archive that was found damaged when it was staged.
-
-    What came before is in staged objects.
-    """
-    found = json.loads(content)
-    detail = f"{found['file']}: {found['reason']}, at byte {found['offset']}"
-    return Reject(
-        "damaged", found["object"] or key, found["line"], found["fragment"].encode(), 0, detail
-    )
+def _recorded_damage(each: Input, content: bytes) -> Reject:
+    """An archive that was found damaged when it was staged: what came before is staged."""
+    staged_at = EPOCH + timedelta(microseconds=each.staged_us)
+    found = damage_of(each.key, content, staged_at)
+    detail = f"{found.file}: {found.reason}, at byte {found.offset}"
+    payload = found.fragment.encode()
+    return Reject("damaged", found.object or each.key, found.line, payload, 0, detail)
 
 
 class Checked:

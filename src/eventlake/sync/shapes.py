@@ -90,9 +90,7 @@ class Shapes:
             if types & _NESTED:
                 odd.update(row for row, value in enumerate(values) if type(value) in _NESTED)
             if int in types:
-                odd.update(
-                    row for row, v in enumerate(values) if type(v) is int and v >> 63 not in _SIGNS
-                )
+                odd.update(row for row, value in enumerate(values) if _is_long(value))
         suspects = sorted(fractions)
         inexact = lines_with_inexact_numbers([lines[kept[row]] for row in suspects])
         return odd | {suspects[n] for n in inexact}

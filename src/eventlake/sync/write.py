@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from eventlake.catalog.arrow import ARROW
 from eventlake.model.counts import ValueCounts
-from eventlake.model.layout import PartitionLayout
+from eventlake.model.layout import HOUR_US, PartitionLayout
 from eventlake.model.names import path_keys
 from eventlake.model.schema import RESCUED
 from eventlake.model.types import ColumnType
@@ -112,7 +112,7 @@ def write_unit(store: Store, unit: WriteUnit, settings: WriteSettings) -> Writte
     if not len(received):
         return Written(unit.table)
     table, values, rescued = _table(rows, unit, settings.profile)
-    hours = received // 3_600_000_000
+    hours = received // HOUR_US
     if settings.layout.hour(1) == 0:
         hours -= hours % 24
     partitions, starts = np.unique(hours, return_index=True)
